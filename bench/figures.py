@@ -1,9 +1,10 @@
 #!/usr/bin/python3
-"""Rows of ./dev bench: medians of their runs, their text, their file, and the table of the page.
+"""Rows of ./dev bench: medians of their runs, their text, their file, and the page made of them.
 
 Usage: figures.py JSON PAGE
 
-Rewrites the table in PAGE from what `run.py --json` has written; nothing else in PAGE changes.
+Rewrites in PAGE, from what `run.py --json` has written, its table and what is between the two lines
+that SUMMARY has (summary.py), and beside PAGE its picture; nothing else in PAGE changes.
 
 A row: {name, value, unit, limit, limit_is, ratio, quartiles, budget, runs, date, commit}. runs has
 [value, limit] of each run, limit null where there is none; value and limit are their medians, ratio
@@ -18,8 +19,11 @@ import os
 import statistics
 import sys
 
-HEAD = ["| what | figure | limit | limit is | ratio | budget | met |",
-        "|---|---|---|---|---|---|---|"]
+import summary
+
+HEAD = ["| what | figure | limit | limit is | ratio | budget | met | measured |",
+        "|---|---|---|---|---|---|---|---|"]
+SUMMARY = ("<!-- summary: made by ./dev bench --page -->", "<!-- end of the summary -->")
 QUARTILES_RUNS = 5
 BOUNDS = {">=": operator.ge, "<=": operator.le}
 
@@ -103,19 +107,34 @@ def cells_of(row):
     met = {None: "-", True: "yes", False: "**no**"}[is_met(row)]
     return [row["name"], f"{number(row['value'])} {row['unit']}",
             "-" if row["limit"] is None else number(row["limit"]), row["limit_is"] or "-",
-            ratio_text(row), row["budget"] or "-", met]
+            ratio_text(row), row["budget"] or "-", met,
+            " ".join(filter(None, (row.get("date"), row.get("commit")))) or "-"]
 
 
-def page_of(page, rows):
-    """The page's text with its table made anew. ValueError: it has none."""
-    lines = page.split("\n")
+def table_made(lines, rows):
     if HEAD[0] not in lines:
         raise ValueError("the page has no table of figures")
     first = behind = lines.index(HEAD[0])
     while behind < len(lines) and lines[behind].startswith("|"):
         behind += 1
     table = HEAD + ["| " + " | ".join(cells_of(row)) + " |" for row in rows]
-    return "\n".join(lines[:first] + table + lines[behind:])
+    return lines[:first] + table + lines[behind:]
+
+
+def summary_made(lines, rows, picture):
+    """picture: the name of its file, or None."""
+    if not all(mark in lines for mark in SUMMARY):
+        raise ValueError("the page has no place for the summary: " + " ... ".join(SUMMARY))
+    first, behind = (lines.index(mark) for mark in SUMMARY)
+    made = ["", *summary.lines(rows), ""]
+    if picture:
+        made += [f"![Operations a second through the mount, times {summary.TIMES}]({picture})", ""]
+    return lines[:first + 1] + made + lines[behind:]
+
+
+def page_of(page, rows, picture):
+    """The page's text with its table and its summary made anew. ValueError: it lacks one."""
+    return "\n".join(table_made(summary_made(page.split("\n"), rows, picture), rows))
 
 
 def main():
@@ -125,8 +144,10 @@ def main():
     try:
         with open(sys.argv[1], encoding="utf-8") as file:
             rows = json.load(file)
+        chart = summary.chart(rows)
+        picture = os.path.splitext(sys.argv[2])[0] + ".svg"
         with open(sys.argv[2], encoding="utf-8") as file:
-            text = page_of(file.read(), rows)
+            text = page_of(file.read(), rows, os.path.basename(picture) if chart else None)
     except (OSError, ValueError) as problem:
         print(f"figures.py: {problem}", file=sys.stderr)
         return 1
@@ -135,6 +156,9 @@ def main():
         return 1
     with open(sys.argv[2], "w", encoding="utf-8") as file:
         file.write(text)
+    if chart:
+        with open(picture, "w", encoding="utf-8") as file:
+            file.write(chart)
     return 0
 
 

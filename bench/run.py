@@ -43,6 +43,8 @@ class Bench:
         self.runs = 1 if options.smoke else options.runs
         self.passthrough = mounts.passthrough_build(os.path.join(self.work, "passthrough"))
         self.rows = []
+        self.path = options.json or options.resume
+        self.before = figures.load(options.resume) if options.resume else []
         self.commit = commit_of(self.build)
         self.serial = 0
 
@@ -53,11 +55,17 @@ class Bench:
     def program(self, name):
         return os.path.join(self.build, "bench", name)
 
+    def save(self):
+        """Also in the middle of a part: one that is cut off later has not measured in vain."""
+        if self.path:
+            figures.save(self.path, figures.merged(self.before, self.rows))
+
     def row(self, name, unit, pairs, limit_is, budget):
         """pairs: (value, limit) of each run; a limit of None: there is none."""
         row = figures.row_of(name, unit, pairs, limit_is, budget)
         row.update(date=time.strftime("%Y-%m-%d"), commit=self.commit)
         self.rows.append(row)
+        self.save()
         print(figures.line_of(self.rows[-1]), flush=True)
 
     def run(self, place, *words):
@@ -182,7 +190,6 @@ def main():
         print("run.py: libfuse's passthrough_ll is not here (package libfuse3-dev 3.14): its rows "
               "are left out", file=sys.stderr)
     failed = 0
-    before = figures.load(options.resume) if options.resume else []
     for name, part in PARTS.items():
         if options.only not in (None, name):
             continue
@@ -195,8 +202,7 @@ def main():
             print(f"run.py: {name}: {problem}", file=sys.stderr)
             failed += 1
         print(f"run.py: {name} took {time.monotonic() - begun_s:.0f} s", file=sys.stderr)
-        if options.json or options.resume:
-            figures.save(options.json or options.resume, figures.merged(before, bench.rows))
+        bench.save()
     return 1 if failed else 0
 
 

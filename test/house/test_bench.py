@@ -8,6 +8,7 @@ import sys
 import tempfile
 import types
 import unittest
+import xml.etree.ElementTree
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 BENCH = os.path.join(ROOT, "bench")
@@ -17,16 +18,30 @@ sys.dont_write_bytecode = True
 import figures
 import machine
 import run
+import summary
 
-PAGE = f"# Figures\n\nAbove, | with a bar.\n\n{figures.HEAD[0]}\n|---|\n| old | 1 |\n\nBelow.\n"
+PAGE = "\n".join(["# Figures", "", figures.SUMMARY[0], "old", figures.SUMMARY[1], "",
+                  "Above, | with a bar.", "", figures.HEAD[0], "|---|", "| old | 1 |", "", "Below.",
+                  ""])
 ROWS = [figures.row_of("fast", "ops/s", [(20519.6, 13000.0)], "bare", ">= 1"),
         figures.row_of("slow", "ops/s", [(9.0, 13.0)], "bare", ">= 0.7"),
         figures.row_of("short", "us CPU", [(2.449, None)], "", "<= 5"),
         figures.row_of("free", "%", [(0.5, None)], "of one core", "")]
-LINES = ["| fast | 20,520 ops/s | 13,000 | bare | 1.58 | >= 1 | yes |",
-         "| slow | 9.00 ops/s | 13.0 | bare | 0.69 | >= 0.7 | **no** |",
-         "| short | 2.45 us CPU | - | - | - | <= 5 | yes |",
-         "| free | 0.50 % | - | of one core | - | - | - |"]
+ROWS[0].update(date="2026-11-28", commit="0a1b2c3d")
+LINES = ["| fast | 20,520 ops/s | 13,000 | bare | 1.58 | >= 1 | yes | 2026-11-28 0a1b2c3d |",
+         "| slow | 9.00 ops/s | 13.0 | bare | 0.69 | >= 0.7 | **no** | - |",
+         "| short | 2.45 us CPU | - | - | - | <= 5 | yes | - |",
+         "| free | 0.50 % | - | of one core | - | - | - | - |"]
+
+
+def in_memory(name, ratio):
+    return figures.row_of(summary.MEMORY + name, "ops/s", [(1234.0 * ratio, 1234.0)],
+                          summary.THROUGH, ">= 1")
+
+
+MEASURED = [in_memory("create, 1 directory, 1 thread", 2.0),
+            in_memory("open + close, 1 directory, 1 thread", 0.5),
+            in_memory("create, 1 directory, 8 threads", 4.0)]
 
 
 class Rows(unittest.TestCase):
@@ -108,18 +123,41 @@ class Machine(unittest.TestCase):
 
 
 class Page(unittest.TestCase):
-    def test_only_the_table_is_made_anew(self):
+    def test_only_the_table_and_the_summary_are_made_anew(self):
         wanted = PAGE.replace("|---|\n| old | 1 |", "\n".join(figures.HEAD[1:] + LINES))
-        self.assertEqual(figures.page_of(PAGE, ROWS), wanted)
-        self.assertEqual(figures.page_of(wanted, ROWS), wanted)
+        wanted = wanted.replace("\nold\n", "\n\n\n")
+        self.assertEqual(figures.page_of(PAGE, ROWS, None), wanted)
+        self.assertEqual(figures.page_of(wanted, ROWS, None), wanted)
 
-    def test_a_page_without_table_is_refused(self):
-        with self.assertRaises(ValueError):
-            figures.page_of("# Figures\n", ROWS)
+    def test_a_page_without_table_or_summary_is_refused(self):
+        for lacks in (figures.HEAD[0], *figures.SUMMARY):
+            with self.subTest(lacks=lacks), self.assertRaises(ValueError):
+                figures.page_of(PAGE.replace(lacks, "else"), ROWS, None)
 
-    def test_the_page_of_the_project_has_one_table(self):
-        with open(os.path.join(ROOT, "docs", "benchmarks.md"), encoding="utf-8") as file:
-            self.assertEqual(file.read().split("\n").count(figures.HEAD[0]), 1)
+    def test_the_page_of_the_project_is_made_of_its_rows(self):
+        docs = os.path.join(ROOT, "docs")
+        with open(os.path.join(docs, "benchmarks.md"), encoding="utf-8") as file:
+            page = file.read()
+        with open(os.path.join(docs, "benchmarks.json"), encoding="utf-8") as file:
+            rows = json.load(file)
+        chart = summary.chart(rows)
+        self.assertEqual(page, figures.page_of(page, rows, chart and "benchmarks.svg"))
+        if chart:
+            with open(os.path.join(docs, "benchmarks.svg"), encoding="utf-8") as file:
+                self.assertEqual(file.read(), chart)
+
+    def test_a_line_has_its_rows_or_is_left_out(self):
+        self.assertEqual(summary.lines(ROWS), [])
+        line, = summary.lines(MEASURED)
+        self.assertIn("it creates **2,468** files a second (2.00 times pass-through)", line)
+        self.assertIn("opens and closes **617** files a second (0.50 times pass-through)", line)
+
+    def test_the_picture_has_a_bar_a_row_and_none_without_rows(self):
+        self.assertIsNone(summary.chart(ROWS))
+        picture = xml.etree.ElementTree.fromstring(summary.chart(MEASURED))
+        bars = [float(one.get("width")) for one in picture.iter("{http://www.w3.org/2000/svg}rect")
+                if one.get("height") == str(summary.BAR)]
+        self.assertEqual(bars, [summary.WIDTH / 2, summary.WIDTH, summary.WIDTH / 8])
 
     def program(self, rows_text):
         with tempfile.TemporaryDirectory() as folder:
@@ -137,7 +175,7 @@ class Page(unittest.TestCase):
                 return result.returncode, file.read()
 
     def test_the_program_writes_the_page_from_what_was_saved(self):
-        self.assertEqual(self.program(None), (0, figures.page_of(PAGE, ROWS)))
+        self.assertEqual(self.program(None), (0, figures.page_of(PAGE, ROWS, None)))
 
     def test_the_program_leaves_the_page_alone_when_the_rows_are_none(self):
         for text in (json.dumps(ROWS)[:-9], '[{"name": "fast"}]', "[3]", "{}x"):
