@@ -65,9 +65,10 @@ struct fsx_file {
     struct fsx_handle handles[FSX_HANDLES_MAX];
     int lurker; /* a reader that stays open at a former home, unused; -1: none */
     struct fsx_mapping mapping;
-    uint64_t ino; /* 0: not seen yet */
-    int64_t mtime_ns;
-    unsigned number; /* of all files that were made */
+    uint64_t ino;       /* 0: not seen yet */
+    int64_t mtime_ns;   /* as it was seen last */
+    int64_t written_ns; /* when the last write or copy that has ended was asked for */
+    unsigned number;    /* of all files that were made */
     uint64_t notes;
     struct fsx_note journal[FSX_JOURNAL]; /* the newest is [(notes - 1) % FSX_JOURNAL] */
 };
@@ -95,6 +96,7 @@ struct fsx {
     uint64_t direct_bytes; /* to which a direct read or write is aligned */
     unsigned files_made;
     uint64_t kills_seen;
+    int64_t asked_ns; /* of the newest call: the clock of the kernel's own times */
     struct fsx_file files[FSX_FILES_MAX];
     struct fsx_file *names[FSX_FOLDERS * FSX_NAMES]; /* NULL: nothing has it */
     uint8_t *buffer;                                 /* FSX_PIECE and a page, page-aligned */

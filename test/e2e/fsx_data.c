@@ -32,6 +32,12 @@ static void must_be(struct fsx_file *file, int64_t result, uint64_t want, uint64
     }
 }
 
+/* The buffer's bytes are there, by the call that has just ended. */
+static void wrote(struct fsx_file *file, uint64_t offset, uint64_t length) {
+    fsx_put(file, offset, file->fsx->buffer, length);
+    file->written_ns = file->fsx->asked_ns;
+}
+
 /* Cuts the buffer into pieces of whole units. */
 static int cut(struct fsx *fsx, uint64_t length, uint64_t unit, struct iovec ret_pieces[VECTORS]) {
     uint64_t at = 0;
@@ -58,7 +64,7 @@ bool fsx_write(struct fsx_file *file) {
     note_range(file, "write", offset, length);
     fsx_content(fsx, fsx->buffer, length);
     must_be(file, FSX_CALL(fsx, pwrite(fd, fsx->buffer, length, (off_t)offset)), length, offset);
-    fsx_put(file, offset, fsx->buffer, length);
+    wrote(file, offset, length);
     return true;
 }
 
@@ -73,7 +79,7 @@ bool fsx_write_vector(struct fsx_file *file) {
     fsx_content(fsx, fsx->buffer, length);
     int count = cut(fsx, length, 1, pieces);
     must_be(file, FSX_CALL(fsx, pwritev(fd, pieces, count, (off_t)offset)), length, offset);
-    fsx_put(file, offset, fsx->buffer, length);
+    wrote(file, offset, length);
     return true;
 }
 
@@ -91,7 +97,7 @@ bool fsx_append(struct fsx_file *file) {
     fsx_content(fsx, fsx->buffer, length);
     must_be(file, FSX_CALL(fsx, pwrite(fd, fsx->buffer, length, (off_t)fsx_offset(file))), length,
             offset);
-    fsx_put(file, offset, fsx->buffer, length);
+    wrote(file, offset, length);
     return true;
 }
 
@@ -118,7 +124,7 @@ bool fsx_write_direct(struct fsx_file *file) {
     fsx_content(fsx, fsx->buffer, length);
     int count = cut(fsx, length, fsx_one_in(fsx, 2) ? length : unit, pieces);
     must_be(file, FSX_CALL(fsx, pwritev(fd, pieces, count, (off_t)offset)), length, offset);
-    fsx_put(file, offset, fsx->buffer, length);
+    wrote(file, offset, length);
     return true;
 }
 
@@ -360,6 +366,7 @@ static void copy_range(const struct copy *copy) {
         done += (uint64_t)copied;
     }
     fsx_put(copy->to, copy->to_offset, copy->from->bytes + copy->from_offset, copy->length);
+    copy->to->written_ns = fsx->asked_ns;
 }
 
 static bool copy_to(struct fsx_file *from, struct fsx_file *to) {

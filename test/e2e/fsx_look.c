@@ -45,6 +45,10 @@ static void look_at(struct fsx_file *file, const struct statx *now) {
         fsx_wrong(file, 0, "st_mtime: got %lld ns, %lld ns before what was seen earlier",
                   (long long)mtime_ns, (long long)(file->mtime_ns - mtime_ns));
     }
+    if (mtime_ns < file->written_ns) {
+        fsx_wrong(file, 0, "st_mtime: got %lld ns, %lld ns before the last write",
+                  (long long)mtime_ns, (long long)(file->written_ns - mtime_ns));
+    }
     look_at_blocks(file, now->stx_blocks);
     file->ino = now->stx_ino;
     file->mtime_ns = mtime_ns;
@@ -174,5 +178,21 @@ bool fsx_seek(struct fsx_file *file) {
 
 bool fsx_whole(struct fsx_file *file) {
     fsx_compare(file);
+    return true;
+}
+
+/* Who opens it at another mount after an fsync sees all, while it stays open here. */
+bool fsx_peek(struct fsx_file *file) {
+    struct fsx *fsx = file->fsx;
+    unsigned home = file->home;
+
+    if (file->links == 0 || fsx->mount_count < 2) {
+        return false;
+    }
+    fsx_sync(file);
+    file->home = (home + 1 + (unsigned)fsx_below(fsx, fsx->mount_count - 1)) % fsx->mount_count;
+    fsx_note(file, "by mount %u:", file->home);
+    fsx_compare(file);
+    file->home = home;
     return true;
 }

@@ -40,7 +40,7 @@ fsx_step fsx_open_more, fsx_close_one, fsx_reopen, fsx_rename, fsx_unlink, fsx_l
 /* Size, links, blocks and times, of a handle or of a name. */
 void fsx_look(struct fsx_file *file);
 void fsx_compare(struct fsx_file *file);
-fsx_step fsx_stat, fsx_seek, fsx_whole;
+fsx_step fsx_stat, fsx_seek, fsx_whole, fsx_peek;
 
 /* Content (fsx_data.c). */
 void fsx_unmap(struct fsx_file *file);
