@@ -85,10 +85,14 @@ static uint64_t clock_ns(clockid_t clock) {
     return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
+uint64_t fsx_now_ns(void) {
+    return clock_ns(CLOCK_MONOTONIC);
+}
+
 void fsx_begin(struct fsx *fsx) {
     fsx->state->calls++;
     fsx->asked_ns = (int64_t)clock_ns(CLOCK_REALTIME_COARSE);
-    __atomic_store_n(&fsx->state->began_ns, clock_ns(CLOCK_MONOTONIC), __ATOMIC_SEQ_CST);
+    __atomic_store_n(&fsx->state->began_ns, fsx_now_ns(), __ATOMIC_SEQ_CST);
 }
 
 void fsx_end(struct fsx *fsx) {
@@ -278,8 +282,12 @@ static void play(struct fsx *fsx, uint64_t steps) {
     }
     compare_all(fsx);
     for (unsigned i = 0; i < FSX_FILES_MAX; i++) {
-        if (fsx->files[i].used) {
-            fsx_close_all(&fsx->files[i]);
+        struct fsx_file *file = &fsx->files[i];
+        if (file->used) {
+            fsx_close_all(file);
+        }
+        if (file->used && file->links > 0 && fsx->is_fuse && fsx->kills_seen == 0) {
+            fsx_count(file);
         }
     }
 }

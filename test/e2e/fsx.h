@@ -105,6 +105,7 @@ struct fsx {
 /* A step: false where it had nothing to do, which is no step of its kind. */
 typedef bool fsx_step(struct fsx_file *file);
 
+uint64_t fsx_now_ns(void);
 /* Around each call, so that the driver sees which was in flight. */
 void fsx_begin(struct fsx *fsx);
 void fsx_end(struct fsx *fsx);

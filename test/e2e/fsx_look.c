@@ -9,6 +9,8 @@
 /* What a local file system may take beyond content and promises, for its own lists and in
  * expectation of more. */
 #define LOCAL_SLACK_BYTES (4 * MIB)
+/* The server may ask the storage targets for a count behind the last close. */
+#define COUNT_LIMIT_S UINT64_C(20)
 
 static unsigned long long told(uint64_t number) {
     return (unsigned long long)number;
@@ -125,10 +127,11 @@ void fsx_compare(struct fsx_file *file) {
     fsx_must(file, FSX_CALL(fsx, close(fd)), "close", 0);
 }
 
-/* Data is never skipped, and the walk comes to the end. */
-static void walk(struct fsx_file *file, int fd) {
+/* Data is never skipped, and the walk comes to the end. Answers the blocks that have data. */
+static uint64_t walk(struct fsx_file *file, int fd) {
     struct fsx *fsx = file->fsx;
     uint64_t at = 0;
+    uint64_t blocks = 0;
 
     while (at < file->size) {
         off_t data = FSX_CALL(fsx, lseek(fd, (off_t)at, SEEK_DATA));
@@ -144,7 +147,7 @@ static void walk(struct fsx_file *file, int fd) {
             fsx_wrong(file, at, "SEEK_DATA: got %lld, expected data before", (long long)data);
         }
         if (data < 0) {
-            return;
+            return blocks;
         }
         off_t hole = FSX_CALL(fsx, lseek(fd, data, SEEK_HOLE));
         fsx_must(file, hole, "SEEK_HOLE", end);
@@ -153,7 +156,9 @@ static void walk(struct fsx_file *file, int fd) {
                       told(file->size));
         }
         at = (uint64_t)hole;
+        blocks += (at + BLOCK_BYTES - 1) / BLOCK_BYTES - end / BLOCK_BYTES;
     }
+    return blocks;
 }
 
 bool fsx_seek(struct fsx_file *file) {
@@ -165,7 +170,7 @@ bool fsx_seek(struct fsx_file *file) {
     }
     fsx_note(file, "SEEK_DATA and SEEK_HOLE, size %llu", told(file->size));
     int fd = fsx_handle(file, ~0u);
-    walk(file, fd);
+    (void)walk(file, fd);
     int what = fsx_one_in(fsx, 2) ? SEEK_DATA : SEEK_HOLE;
     off_t behind = (off_t)(file->size + fsx_below(fsx, 3));
     off_t result = FSX_CALL(fsx, lseek(fd, behind, what));
@@ -195,4 +200,31 @@ bool fsx_peek(struct fsx_file *file) {
     fsx_compare(file);
     file->home = home;
     return true;
+}
+
+/* Small data lies with the inode, and is counted by its bytes. */
+static bool is_counted(const struct fsx_file *file, uint64_t data_blocks, uint64_t sectors) {
+    return sectors == data_blocks * (BLOCK_BYTES / 512) ||
+           (file->size <= BLOCK_BYTES && sectors == (file->size + 511) / 512);
+}
+
+void fsx_count(struct fsx_file *file) {
+    struct fsx *fsx = file->fsx;
+    uint64_t began_ns = fsx_now_ns();
+    struct statx now;
+
+    fsx_note(file, "count, size %llu", told(file->size));
+    int fd = fsx_open(file, FSX_READER);
+    uint64_t blocks = walk(file, fd);
+    do {
+        fsx_must(file,
+                 FSX_CALL(fsx, statx(fd, "", AT_STATX_FORCE_SYNC | AT_EMPTY_PATH, STATX_BASIC_STATS,
+                                     &now)),
+                 "statx", 0);
+        if (fsx_now_ns() - began_ns > COUNT_LIMIT_S * NS_PER_S) {
+            fsx_wrong(file, 0, "st_blocks: got %llu, expected those of %llu blocks with data",
+                      told(now.stx_blocks), told(blocks));
+        }
+    } while (!is_counted(file, blocks, now.stx_blocks));
+    fsx_must(file, FSX_CALL(fsx, close(fd)), "close", 0);
 }

@@ -40,6 +40,9 @@ fsx_step fsx_open_more, fsx_close_one, fsx_reopen, fsx_rename, fsx_unlink, fsx_l
 /* Size, links, blocks and times, of a handle or of a name. */
 void fsx_look(struct fsx_file *file);
 void fsx_compare(struct fsx_file *file);
+/* Of a file that nobody has open: st_blocks becomes what SEEK_DATA tells. Not behind a kill, which
+ * may leave an estimate. */
+void fsx_count(struct fsx_file *file);
 fsx_step fsx_stat, fsx_seek, fsx_whole, fsx_peek;
 
 /* Content (fsx_data.c). */
