@@ -35,6 +35,7 @@ from driver import drive
 WORKERS = 3
 TURN_S = 180
 QUIET_EVERY = 5  # turn without a kill, behind which counts of blocks are exact
+FAILURES_MAX = 5  # turns
 LEAST_S = 20  # a rest of less is not worth a turn
 STILL_S = 150  # without a step: longer than any call may wait
 SPACE_S = 30
@@ -397,7 +398,8 @@ def play_minutes(tools, minutes, seed):
     end_s = time.monotonic() + minutes * 60
     passed = failed = 0
     names = list(VARIANTS)
-    while passed + failed == 0 or time.monotonic() + LEAST_S < end_s:
+    while failed < FAILURES_MAX and (passed + failed == 0 or
+                                     time.monotonic() + LEAST_S < end_s):
         number = passed + failed
         variant = names[number % len(names)]
         seconds = min(TURN_S, end_s - time.monotonic())
