@@ -71,6 +71,16 @@ void file_blocks_forget(struct open_file *file) {
     file->blocks.unsure = false;
 }
 
+/* What the server is unsure of may have what the writes from here have, too: together no more than
+ * the size allows. */
+static uint64_t used_at_most(const struct attributes *attributes, uint64_t used) {
+    uint64_t tail = attributes->size % BLOCK_BYTES;
+
+    return used > attributes->size
+               ? MIN(used, attributes->size - tail + (tail != 0) * (uint64_t)BLOCK_BYTES)
+               : used;
+}
+
 uint64_t file_blocks_used(const struct open_file *file, const struct attributes *attributes) {
     const struct file_blocks *blocks = &file->blocks;
     int64_t untold = blocks->gained + blocks->telling;
@@ -84,5 +94,5 @@ uint64_t file_blocks_used(const struct open_file *file, const struct attributes 
 
         return attributes->bytes_used > less ? attributes->bytes_used - less : 0;
     }
-    return attributes->bytes_used + (uint64_t)untold * BLOCK_BYTES;
+    return used_at_most(attributes, attributes->bytes_used + (uint64_t)untold * BLOCK_BYTES);
 }

@@ -40,5 +40,6 @@ void file_blocks_told(struct open_file *file, const struct settle_request *reque
 void file_blocks_untold(struct open_file *file, const struct settle_request *request, int result);
 /* Nobody has it open for writing any more. */
 void file_blocks_forget(struct open_file *file);
-/* Bytes used as the server says it, with what it was not told. */
+/* Bytes used as the server says it, with what it was not told, in blocks as the size has at most.
+ * The attributes have the size as it is known here. */
 uint64_t file_blocks_used(const struct open_file *file, const struct attributes *attributes);

@@ -65,10 +65,13 @@ void usage_settle(struct inode_row *row, const struct settle_request *request) {
 
 uint64_t usage_bytes(const struct inode_row *row) {
     uint64_t blocks = inode_blocks(row);
+    uint64_t most = blocks_of(row->size);
 
     switch (row->data_state) {
     case DATA_CHUNKED:
-        blocks = blocks > 0 || row->flags & INODE_COUNTED ? blocks : blocks_of(row->size);
+        if (!(row->flags & INODE_COUNTED)) {
+            blocks = blocks > 0 ? MIN(blocks, most) : most;
+        }
         return blocks * BLOCK_BYTES;
     case DATA_INLINE:
         return (MIN(row->size, (uint64_t)INLINE_BYTES_MAX) + SECTOR_BYTES - 1) / SECTOR_BYTES *

@@ -10,8 +10,9 @@
  *                                           '-- nobody writes any more: OSTs are asked once --'
  *
  * They are asked when the last writer closes, or a cut is done that nobody writes behind; never by
- * who looks at the file. While it is unsure the count is the best that is known; 0 stands for "as
- * if it had no holes", so that a program that skips holes by it skips nothing.
+ * who looks at the file. While it is unsure the count is the best that is known, and what is told
+ * of it is at most what the size allows; 0 stands for "as if it had no holes", so that a program
+ * that skips holes by it skips nothing.
  *
  * Thread: the group's. */
 #pragma once

@@ -338,6 +338,104 @@ def sparse(place):
         place.takes(name, PIECES * PIECE if name == "dense" else used)
 
 
+IMAGE = 96 * MIB
+
+
+def written_by_dd(place, image):
+    """Pieces of any size at any place of an image that truncate has made, as dd writes them; it is
+    compared with one on the local disk."""
+    local = os.path.join(place.local, "raw")
+    source = os.path.join(place.local, "source")
+    with open(source, "wb") as file:
+        file.write(os.urandom(2 * MIB))
+    used = 0
+    for path in (local, image):
+        place.run("truncate", "-s", str(IMAGE), path)
+    for block, seek, count, flag in ((4096, 1, 1, ""), (65536, 16, 16, "oflag=direct"),
+                                     (3000, 20000, 100, ""), (MIB, 90, 2, ""),
+                                     (512, 131072, 9, "conv=notrunc,fsync")):
+        first, end = block * seek // 4096, -(-block * (seek + count) // 4096)
+        used += (end - first) * 4096
+        for path in (local, image):
+            # The direct one is of the mount: the local disk may want other blocks.
+            words = [flag] if flag and (path == image or "direct" not in flag) else []
+            place.run("dd", f"if={source}", f"of={path}", f"bs={block}", f"seek={seek}",
+                      f"count={count}", "conv=notrunc", "status=none", *words)
+        place.run("cmp", local, image)
+    place.takes(image, used)
+
+
+@row
+def image(place):
+    """A disk image: truncate and dd; a file system in it, filled, checked, made larger."""
+    written_by_dd(place, "raw")
+    place.times.append(f"{IMAGE // MIB} MiB by dd")
+    if not shutil.which("mkfs.ext4") or not shutil.which("e2fsck"):
+        place.times.append("no mkfs.ext4")
+    else:
+        tree = place.tree()
+        size = GIB * 4 if place.full else IMAGE
+        place.run("truncate", "-s", str(size), "disk")
+        place.timed("mkfs.ext4 -d", "mkfs.ext4", "-q", "-F", "-d", tree, "disk")
+        place.run("e2fsck", "-fn", "disk")
+        place.run("truncate", "-s", str(size + 32 * MIB), "disk")
+        if shutil.which("resize2fs"):
+            place.timed("resize2fs", "resize2fs", "disk")
+        place.cold()
+        place.timed("e2fsck", "e2fsck", "-fn", "disk")
+        said = int(place.run("du", "-B1", "disk").split()[0])
+        place.must(0 < said < size, f"du counts {said} bytes of an image of {size}")
+    if not shutil.which("qemu-img"):
+        place.times.append("no qemu-img")
+        return
+    place.run("qemu-img", "convert", "-f", "raw", "-O", "qcow2", "raw", "qcow2")
+    place.run("qemu-img", "check", "qcow2")
+    place.run("qemu-img", "convert", "-f", "qcow2", "-O", "raw", "qcow2", "again")
+    place.timed("qemu-img", "qemu-img", "compare", "-f", "raw", "-F", "raw", "raw", "again")
+    place.run("cmp", "raw", "again")
+
+
+@row
+def ranges(place):
+    """fallocate of util-linux: what it leaves there, and what the file takes."""
+    want = bytearray()
+    path = place.path("file")
+
+    def must_be(what, used):
+        with open(path, "rb") as file:
+            place.must(file.read() == want, f"other bytes after fallocate {what}")
+        place.takes("file", used)
+
+    def change(used, *words):
+        place.run("fallocate", *words, "file")
+        must_be(" ".join(words), used)
+
+    want += bytes(8 * MIB)
+    change(0, "-l", str(8 * MIB))
+    want[:4 * MIB] = os.urandom(4 * MIB)
+    with open(path, "r+b") as file:
+        file.write(want[:4 * MIB])
+    must_be("and a write", 4 * MIB)
+    change(4 * MIB, "-n", "-o", str(6 * MIB), "-l", str(8 * MIB))
+    want[MIB:2 * MIB] = bytes(MIB)
+    change(3 * MIB, "-p", "-o", str(MIB), "-l", str(MIB))
+    want[3 * MIB - 100:3 * MIB + 100] = bytes(200)
+    change(3 * MIB, "-p", "-o", str(3 * MIB - 100), "-l", "200")
+    want[2 * MIB:2 * MIB + 65536] = bytes(65536)
+    change(3 * MIB - 65536, "-z", "-o", str(2 * MIB), "-l", "65536")
+    want += bytes(MIB)
+    change(3 * MIB - 65536, "-z", "-o", str(8 * MIB), "-l", str(MIB))
+    change(3 * MIB - 65536, "-z", "-n", "-o", str(9 * MIB), "-l", str(MIB))
+    with open(path, "r+b") as file:
+        file.seek(5 * MIB)
+        file.write(bytes(MIB))
+    must_be("and zeros", 4 * MIB - 65536)
+    change(3 * MIB - 65536, "-d")
+    place.cold()
+    must_be("and a start", 3 * MIB - 65536)
+    place.times.append("-l, -n, -p, -z, -d")
+
+
 @row
 def entries(place):
     """Very many names in one directory."""

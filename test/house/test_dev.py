@@ -44,7 +44,7 @@ DRIVERS = {"quickstart": 3, "posix": 4, "kill": 1, "power": 9, "fsck": 5, "refus
            "programs": 7, "rings": 8, "mount": 15, "nodes": 16, "soak": 13,
            "soak_finds": 14, "namespaces": 17, "many": 18, "chaos": 19,
            "counts": 20, "attack": 21, "versions": 22, "lost": 23, "doctor": 24,
-           "guard": 25}
+           "guard": 25, "fsx": 26}
 PLANNER = {"run": 10, "docs": 11, "page": 12}
 
 # Runs from `up` on; $RUNS says where it is mounted.
@@ -337,7 +337,8 @@ class Dev(unittest.TestCase):
         self.assertEqual((status, error),
                          (2, "dev: build takes nothing more; ./dev help lists the verbs\n"))
         for words in (["kill", "-x"], ["power", "--without-flush"], ["sim", "many"], ["kill"],
-                      ["soak", "long"], ["fuzz", "cluster_map"], ["bare", "--frob"]):
+                      ["soak", "long"], ["fsx", "short"], ["fuzz", "cluster_map"],
+                      ["bare", "--frob"]):
             status, output, error = self.dev(*words)
             self.assertEqual((status, output, error.count("\n")), (2, "", 1), words)
         self.assertFalse(os.path.exists(self.path("build")))
@@ -356,7 +357,7 @@ class Dev(unittest.TestCase):
         self.assertNotIn("test/torture/torture", self.calls())
 
     def test_each_verb_has_help(self):
-        for verb in ("up", "build", "bench", "sim", "kill", "soak", "unit", "demo"):
+        for verb in ("up", "build", "bench", "sim", "kill", "soak", "fsx", "unit", "demo"):
             for word in ("--help", "-h"):
                 status, output, error = self.dev(verb, word)
                 self.assertEqual((status, error), (0, ""))

@@ -217,10 +217,13 @@ static void test_blocks_are_told(void **state) {
     assert_int_equal(toy->blocks, 0);
     assert_int_equal(blocks_by_stat(bench, ino), 49);
     assert_int_equal(put(bench, file, 0, data, 100000), 100000);
+    toy->attributes.bytes_used = UINT64_C(60) * BLOCK_BYTES;
     assert_int_equal(on_file(bench, SHOAL_FLUSH, file), 0);
     assert_int_equal(toy->blocks, 49);
     assert_int_equal(toy->blocks_told, BLOCKS_SUM);
     assert_int_equal(put(bench, file, 200000, data, 5000), 5000);
+    /* Beside an estimate, which may have counted these, too: what the size allows. */
+    assert_int_equal(blocks_by_stat(bench, ino), 51);
     assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
     assert_int_equal(toy->blocks, 51);
     free(data);

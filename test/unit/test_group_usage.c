@@ -166,6 +166,19 @@ static void test_cut(void **state) {
     bench_free(file.bench);
 }
 
+/* What is written behind a cut may be where the row counts blocks that are none any more: no more
+ * is told than the size has. */
+static void test_cut_and_written(void **state) {
+    struct file file = file_make(3);
+
+    (void)state;
+    file_tell(&file, FIRST, SIZE_BLOCKS, 0);
+    file_cut(&file, (SIZE_BLOCKS - 1) * BLOCK_BYTES);
+    file_tell(&file, FIRST, 2, file.truncate_seq);
+    assert_int_equal(file_blocks(&file), SIZE_BLOCKS);
+    bench_free(file.bench);
+}
+
 /* Who does not know, or tells nothing, has the OSTs asked; with the last close, once. */
 static void test_unsure_writers(void **state) {
     static const struct {
@@ -317,10 +330,15 @@ static void test_rows(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sums),         cmocka_unit_test(test_cut_to_nothing),
-        cmocka_unit_test(test_cut),          cmocka_unit_test(test_unsure_writers),
-        cmocka_unit_test(test_evictions),    cmocka_unit_test(test_restart),
-        cmocka_unit_test(test_slow_answers), cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_sums),
+        cmocka_unit_test(test_cut_to_nothing),
+        cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_cut_and_written),
+        cmocka_unit_test(test_unsure_writers),
+        cmocka_unit_test(test_evictions),
+        cmocka_unit_test(test_restart),
+        cmocka_unit_test(test_slow_answers),
+        cmocka_unit_test(test_rows),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
