@@ -30,7 +30,7 @@ static uint32_t of_others(const struct fair *fair) {
     return MAX(fair->requests_max - fair->requests_max / OF_ROOT, UINT32_C(1));
 }
 
-/* What the kernel asks for itself, as nobody: it is short, and others may wait for what it frees. */
+/* What the kernel asks for as nobody: it is short, and others may wait for what it frees. */
 static bool is_nobodys(uint32_t opcode) {
     return opcode == FORGET || opcode == RELEASE || opcode == RELEASEDIR || opcode == INTERRUPT ||
            opcode == DESTROY || opcode == BATCH_FORGET;
@@ -92,7 +92,7 @@ static bool may_begin_large(struct fair *fair, struct turn *turn) {
     return true;
 }
 
-/* Whether one more of this user may be at work; users whose numbers end like root's are not root. */
+/* Whether one more of this user may be at work. Whose number only ends like root's is not root. */
 static bool may_begin(struct fair *fair, struct turn *turn) {
     if (turn->first->large && !may_begin_large(fair, turn))
         return false;

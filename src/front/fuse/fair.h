@@ -4,27 +4,31 @@
  *      (one FIFO       '-----> FIFO of user b ---+-- each in turn --> begun
  *       of all)        '-----> FIFO of root   --'    unless he has his share at work
  *
- * The kernel hands requests out in the order in which they came, so the one request of a user stood
- * behind all of a storm of another. So where two users have asked within a minute, and a thread finds
- * the next request waiting, it first reads what the kernel has, and begins one of each user in turn.
- * Elsewhere requests are begun as they are read, and nothing here costs more than a comparison.
+ * The kernel hands requests out in the order in which they came, so the one request of a user
+ * stood behind all of a storm of another. So where two users have asked within a minute, and a
+ * thread finds the next request waiting, it first reads what the kernel has, and begins one of each
+ * user in turn. Elsewhere requests are begun as they are read, and this costs one comparison.
  *
  * A share: of the requests of a mount one user has half at work at most, all users but root 15 of
- * 16; and of READs of more than 32 KiB and WRITEs of more than 64 KiB as many as there are threads,
- * since each is a copy of up to 1 MiB that others wait behind, here and at the daemon. What is beyond
- * waits for his own to end. Counted are requests that went through the FIFOs. A large one that has
- * waited for a server for 100 ms counts no longer, so that one which is away holds up no others.
+ * 16; and of READs of more than 32 KiB and WRITEs of more than 64 KiB one has as many as there are
+ * threads, since each is a copy of up to 1 MiB that others wait behind, here and at the daemon.
+ * What is beyond waits for his own to end. Counted are requests that went through the FIFOs. Once
+ * no large one of a user has been begun or has ended for 100 ms, one more of his may be: so what a
+ * server that is away has holds up no others.
  *
- * Nothing that is at work waits for one that is not: a request holds nothing before it is begun, what
- * it holds then is given back at the servers' answers or by their patience, and neither takes another
- * request of this mount. RELEASE, FORGET and INTERRUPT, by which others get what they wait for, are
- * never put here. One whose program was interrupted is begun next, whatever its user has at work:
- * so a killed program waits no longer than it would in the kernel's queue. A thread that has put one
- * looks until none is left, or sleeps where the end of any request wakes it; so none is forgotten.
+ * Nothing that is at work waits for one that is not: a request holds nothing before it is begun,
+ * what it holds then is given back at the servers' answers or by their patience, and neither takes
+ * another request of this mount. RELEASE, FORGET and INTERRUPT, by which others get what they wait
+ * for, are never put here. One whose program was interrupted is begun next, whatever its user has
+ * at work: so a killed program waits no longer than it would in the kernel's queue. A thread that
+ * has put one looks until none is left, or sleeps where the end of any request wakes it; so none is
+ * forgotten.
  *
- * Users are told apart by their number's lowest bits: two that are equal in these take turns as one.
+ * Users are told apart by their number's lowest bits: two that are equal in these take turns as
+ * one.
  *
- * Thread: any; a lock, taken only where requests are put and taken. Memory: fixed, none of its own. */
+ * Thread: any; a lock, taken only where requests are put and taken. Memory: fixed, no more than
+ * this. */
 #pragma once
 #include "base/err.h"
 #include "env/env.h"
@@ -32,7 +36,7 @@
 #include <stdatomic.h>
 
 enum { FAIR_USERS = 64 };
-#define FAIR_STUCK_NS (100 * NS_PER_MS) /* a large one that has not ended by then holds up none */
+#define FAIR_STUCK_NS (100 * NS_PER_MS) /* without a move of a user's large ones */
 #define FAIR_TOLD_NS (60 * NS_PER_S)
 #define FAIR_MIXED_NS (60 * NS_PER_S) /* for so long after two users were seen, they take turns */
 
