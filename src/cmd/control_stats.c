@@ -51,6 +51,11 @@ static void add_mount(struct answer *answer, struct control *control) {
     unsigned count = rows && mount ? fuse_mount_statistics(mount, rows) : 0;
 
     if (mount) {
+        struct fuse_waits waits;
+
+        fuse_mount_waits(mount, &waits);
+        counter_add(answer, "mount", "requests_waited", waits.waited);
+        counter_add(answer, "mount", "requests_held_back", waits.held_back);
         control_mount_put(control);
     }
 

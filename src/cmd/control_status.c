@@ -323,7 +323,13 @@ static void print_share(struct control *control, struct control_socket_connectio
     struct fuse_mount *mount = control_mount_get(control);
     uint32_t uid;
 
-    if (mount && fuse_mount_share_last(mount, &uid)) {
+    if (mount && fuse_mount_share_last(mount, FUSE_SHARE_REQUESTS, &uid)) {
+        control_print(connection,
+                      "           user %" PRIu32
+                      " has met his share of requests at work: see %s/%s\n",
+                      uid, control->directory, LOCAL_LOG_NAME);
+    }
+    if (mount && fuse_mount_share_last(mount, FUSE_SHARE_FILES, &uid)) {
         control_print(connection,
                       "           user %" PRIu32 " has met his share of open files: see %s/%s\n",
                       uid, control->directory, LOCAL_LOG_NAME);

@@ -6,6 +6,7 @@ enum {
     POLL_NS = 10000,     /* looked for the next request before sleeping */
     POLL_PAUSES = 8,     /* between two looks */
     SHARE_NS = 250000,   /* without an empty read, then another is to help */
+    READS_MAX = 16,      /* between two that are begun, where requests wait */
     LARGE_NS = 10000000, /* for so long a large READ or WRITE keeps all active */
 };
 
@@ -98,6 +99,7 @@ static int thread_poll(struct channel_thread *thread, size_t *ret_bytes) {
         uint64_t now_ns;
 
         if (r != -ERR_PENDING) {
+            thread->at_once = end_ns == 0;
             if (r == 0)
                 thread_found(thread, end_ns == 0, *ret_bytes);
             return r;
@@ -124,6 +126,7 @@ static int thread_read(struct channel_thread *thread, size_t *ret_bytes) {
 
     if (r != -ERR_PENDING)
         return r;
+    thread->at_once = false;
     *ret_bytes = 0;
     if (thread_park(thread))
         return readers_are_closed(&thread->all->readers) ? -ERR_CLOSED : 0;
@@ -135,12 +138,87 @@ static int thread_read(struct channel_thread *thread, size_t *ret_bytes) {
     return channel_dev_read(thread->descriptor, thread->request, ret_bytes);
 }
 
+/* One that was read; where another user may wait, it waits for its turn. */
+static void thread_begin(struct channel_thread *thread, size_t bytes) {
+    struct fuse_request *request = thread->request;
+    struct front *front = thread->all->front;
+
+    request->thread_index = thread->index;
+    if (fair_wanted(&front->fair, request, bytes, thread->at_once)) {
+        request->started_ns = env_now_ns(front->env);
+        interrupts_meet(request, request_header(request)->unique);
+        fair_put(&front->fair, request, bytes);
+        thread->request = NULL;
+    } else if (!fuse_request_run(request, bytes)) {
+        thread->request = NULL;
+    }
+}
+
+/* One that had to wait; false: none that may be begun. */
+static bool thread_take_turn(struct channel_thread *thread) {
+    struct front *front = thread->all->front;
+    struct fuse_request *request = fair_take(&front->fair);
+
+    if (!request)
+        return false;
+    request->thread_index = thread->index;
+    if (fuse_request_run(request, request->in_bytes))
+        request_pool_put(&front->requests, request);
+    return true;
+}
+
+/* All that wait are of users who have their share at work: sleeps until a request ends or comes,
+ * or has been at work for long. */
+static void thread_wait_turn(struct channel_thread *thread) {
+    struct request_pool *pool = &thread->all->front->requests;
+    struct env *env = thread->all->options->env;
+    int descriptor = thread->request ? thread->poll_descriptor : -1;
+
+    atomic_fetch_add(&pool->waiting_count, 1);
+    if (!thread_take_turn(thread))
+        (void)env_loop_wait(env, descriptor, FAIR_STUCK_NS);
+    atomic_fetch_sub(&pool->waiting_count, 1);
+}
+
+/* While requests wait: reads what the kernel has, READS_MAX of them at most, and begins one. */
+static int thread_serve_turns(struct channel_thread *thread) {
+    struct request_pool *pool = &thread->all->front->requests;
+
+    thread->at_once = true;
+    for (unsigned i = 0; i < READS_MAX; i++) {
+        size_t bytes = 0;
+        int r;
+
+        if (!thread->request)
+            thread->request = request_pool_take(pool);
+        if (!thread->request)
+            break;
+        thread->request->descriptor = thread->poll_descriptor;
+        r = channel_dev_read(thread->poll_descriptor, thread->request, &bytes);
+        if (r == -ERR_PENDING)
+            break;
+        if (r < 0)
+            return r;
+        thread_found(thread, true, bytes);
+        if (bytes > 0)
+            thread_begin(thread, bytes);
+    }
+    if (!thread_take_turn(thread))
+        thread_wait_turn(thread);
+    return 0;
+}
+
 void channel_read_serve(struct channel_thread *thread) {
     struct request_pool *pool = &thread->all->front->requests;
     size_t bytes = 0;
 
     for (;;) {
         channel_thread_run_idle(thread);
+        if (fair_wait(&thread->all->front->fair)) {
+            if (thread_serve_turns(thread) < 0)
+                break;
+            continue;
+        }
         if (!thread->request)
             thread->request = request_pool_take(pool);
         if (!thread->request) {
@@ -149,8 +227,7 @@ void channel_read_serve(struct channel_thread *thread) {
         }
         if (thread_read(thread, &bytes) < 0)
             break;
-        thread->request->thread_index = thread->index;
-        if (bytes > 0 && !fuse_request_run(thread->request, bytes))
-            thread->request = NULL;
+        if (bytes > 0)
+            thread_begin(thread, bytes);
     }
 }

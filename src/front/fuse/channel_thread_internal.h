@@ -15,6 +15,7 @@ struct channel_thread {
     int poll_descriptor;          /* reads don't */
     struct env_loop *loop;        /* while it may be woken; guarded by mutex */
     struct fuse_request *request; /* that the next read fills; NULL: to be had */
+    bool at_once;                 /* what was read last was there at the first look */
     uint64_t busy_since_ns;       /* no read came back empty since; 0: the last one did */
     struct reader reader;
 };

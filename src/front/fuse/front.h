@@ -10,6 +10,7 @@
 #include "front/fuse/request_pool.h"
 #include "front/fuse/statistics.h"
 #include "front/fuse/told.h"
+#include "front/fuse/fair.h"
 
 enum { OPERATION_COUNT = 54 }; /* numbers of ops.def are below */
 
@@ -40,6 +41,7 @@ struct front {
     struct handle_table handles;
     struct told_table told;
     struct interrupts interrupts;
+    struct fair fair;
     /* Rises after each SETATTR that may have set a set-id bit. A handle that carries the present
      * value was seen without such bits since, so a write by it needn't ask (ops_set_id.c). */
     _Atomic uint32_t set_id_change;

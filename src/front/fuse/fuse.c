@@ -16,7 +16,7 @@ enum {
     WRITE_BYTES_MAX = 1 << 20,
     WRITE_BYTES_MANY = 256 << 10, /* with more threads than */
     THREADS_MANY = 32,
-    REQUESTS_DEFAULT = 64,
+    REQUESTS_DEFAULT = 256,
     REQUESTS_A_THREAD = 8,
     REQUESTS_MAX = 65535,
     HANDLES_DEFAULT = 1 << 20,
@@ -296,8 +296,17 @@ int fuse_mount_failure(const struct fuse_mount *mount) {
 
 bool fuse_mount_share_met(struct fuse_mount *mount, char ret_line[160]) {
     struct shares *shares = &mount->front.handles.shares;
+    struct fair *fair = &mount->front.fair;
     uint32_t uid;
 
+    if (fair_to_tell(fair, env_now_ns(mount->options.env), &uid)) {
+        (void)snprintf(ret_line, 160,
+                       "user %" PRIu32 " has as many requests at work as one may beside others, "
+                       "%" PRIu32 " of %" PRIu32 " (mount_requests_max) or %" PRIu32
+                       " large ones: more of his wait",
+                       uid, fair_of_user(fair), fair->requests_max, fair->large_max);
+        return true;
+    }
     if (!shares_to_tell(shares, env_now_ns(mount->options.env), &uid))
         return false;
     (void)snprintf(ret_line, 160,
@@ -307,8 +316,17 @@ bool fuse_mount_share_met(struct fuse_mount *mount, char ret_line[160]) {
     return true;
 }
 
-bool fuse_mount_share_last(struct fuse_mount *mount, uint32_t *ret_uid) {
-    uint64_t last = atomic_load(&mount->front.handles.shares.last_refused);
+void fuse_mount_waits(struct fuse_mount *mount, struct fuse_waits *ret_waits) {
+    *ret_waits = (struct fuse_waits){
+        .waited = atomic_load(&mount->front.fair.put_count),
+        .held_back = atomic_load(&mount->front.fair.share_count),
+    };
+}
+
+bool fuse_mount_share_last(struct fuse_mount *mount, enum fuse_share share, uint32_t *ret_uid) {
+    uint64_t last = share == FUSE_SHARE_FILES
+                        ? atomic_load(&mount->front.handles.shares.last_refused)
+                        : atomic_load(&mount->front.fair.last_met);
 
     if (last == 0)
         return false;

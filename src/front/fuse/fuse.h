@@ -30,7 +30,7 @@ struct fuse_options {
     /* [1 MiB; 256 KiB above 32 threads] the largest WRITE and READ; a multiple of 4 KiB from 64 KiB
      * to 1 MiB */
     uint32_t write_bytes_max;
-    uint32_t requests_max;          /* [64, or 8 a thread] in flight; more than threads */
+    uint32_t requests_max;          /* [256, or 8 a thread] in flight; more than threads */
     uint32_t handles_max;           /* [1,048,576] open files and directories */
     uint64_t entry_timeout_ns;      /* how long names hold; 0: not at all; at most 1 h */
     uint64_t attributes_timeout_ns; /* likewise attributes */
@@ -94,11 +94,20 @@ void fuse_mount_wait(struct fuse_mount *mount);
  * left open, frees. Not on a thread of the mount. Takes NULL. */
 void fuse_mount_stop(struct fuse_mount *mount);
 
-/* Whether a user has met his share of the open files and is to be told of now: a line, at most one
- * a minute of each. One thread at a time. */
+/* Whether a user has met his share of the open files, or of the requests at work, and is to be told
+ * of now: a line, at most one a minute of each. One thread at a time. */
 bool fuse_mount_share_met(struct fuse_mount *mount, char ret_line[160]);
-/* Who was refused last for that; false: nobody. Any thread. */
-bool fuse_mount_share_last(struct fuse_mount *mount, uint32_t *ret_uid);
+/* Who met that last; false: nobody. Any thread. */
+enum fuse_share { FUSE_SHARE_FILES, FUSE_SHARE_REQUESTS };
+bool fuse_mount_share_last(struct fuse_mount *mount, enum fuse_share share, uint32_t *ret_uid);
+
+/* Since the start. */
+struct fuse_waits {
+    uint64_t waited;    /* requests that waited for their user's turn */
+    uint64_t held_back; /* times that a user was passed over, as he had his share at work */
+};
+/* Any thread. */
+void fuse_mount_waits(struct fuse_mount *mount, struct fuse_waits *ret_waits);
 
 /* Since the start, of one kind of request. Latencies are from its reading to its reply. */
 struct fuse_operation_statistics {

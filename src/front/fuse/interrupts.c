@@ -33,6 +33,7 @@ void interrupts_note(struct front *front, uint64_t number) {
 
         if (atomic_load(&request->number) == number) {
             atomic_store(&request->interrupted, number);
+            atomic_store(&front->fair.interrupted, true);
             let_go(&front->interrupts, kept, number);
         }
     }

@@ -171,6 +171,8 @@ static void request_end(struct fuse_request *request) {
     struct front *front = request->front;
     struct request_pool *pool = &front->requests;
 
+    if (request->turn)
+        fair_end(&front->fair, request);
     if (atomic_exchange(&request->state, REQUEST_DONE) != REQUEST_DETACHED)
         return;
     atomic_fetch_add(&pool->leaving_count, 1);
@@ -215,7 +217,8 @@ static void request_done(struct shoal_request *shoal) {
 static void request_reset(struct fuse_request *request, size_t in_bytes) {
     uint32_t opcode = request_header(request)->opcode;
 
-    request->started_ns = env_now_ns(request->front->env);
+    if (!request->turn)
+        request->started_ns = env_now_ns(request->front->env);
     request->op = opcode < OPERATION_COUNT && ops[opcode].name ? &ops[opcode] : &fuse_op_none;
     request->in_bytes = in_bytes;
     request->names[0] = (struct request_name){0};

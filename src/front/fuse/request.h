@@ -68,12 +68,15 @@ struct fuse_request {
     struct handle *handle;
     uint32_t group_count;
     bool with_groups;
-    uint8_t stage;       /* of an op that needs several calls; 0 at start */
-    uint32_t set_id;     /* ops_set_id.c */
-    int error;           /* of an earlier stage */
-    struct copy copy;    /* ops_copy.c */
-    uint32_t body_bytes; /* of the reply */
-    const void *data;    /* of the reply, behind the body */
+    uint8_t stage;             /* of an op that needs several calls; 0 at start */
+    uint32_t set_id;           /* ops_set_id.c */
+    int error;                 /* of an earlier stage */
+    struct copy copy;          /* ops_copy.c */
+    struct fuse_request *next; /* fair.c */
+    uint8_t turn;              /* likewise: whose, + 1, from put to its end; 0: nobody's */
+    bool large;                /* likewise: fuse_request_is_large */
+    uint32_t body_bytes;       /* of the reply */
+    const void *data;          /* of the reply, behind the body */
     size_t data_bytes;
 };
 

@@ -1,0 +1,213 @@
+/* Whose request is begun next: one user's many never stand before more than one of another's. */
+#include "unit.h"
+#include "front/fuse/front.h"
+#include "front/fuse/request.h"
+#include <string.h>
+
+enum { STORM = 61001, QUIET = 61002, ROOT = 0, REQUESTS = 32, THREADS = 4, OP_FSYNC = 20 };
+enum { OP_RELEASE = 18, OP_READ = 15, LARGE_BYTES = 1 << 20 };
+
+struct fair_desk {
+    struct env env;
+    struct env_ops ops;
+    struct fair fair;
+    struct fuse_request requests[REQUESTS];
+    uint8_t buffers[REQUESTS][2 * BUFFER_HEAD_BYTES];
+    uint64_t number;
+};
+
+static uint64_t now_ns;
+
+static uint64_t desk_now_ns(struct env *env) {
+    (void)env;
+    return now_ns;
+}
+
+static int set_up(void **state) {
+    static struct fair_desk desk;
+
+    memset(&desk, 0, sizeof desk);
+    now_ns = NS_PER_S;
+    desk.ops.now_ns = desk_now_ns;
+    desk.env.ops = &desk.ops;
+    fair_init(&desk.fair, &desk.env, REQUESTS, THREADS);
+    *state = &desk;
+    return 0;
+}
+
+static int tear_down(void **state) {
+    struct fair_desk *desk = *state;
+
+    fair_deinit(&desk->fair);
+    return 0;
+}
+
+static struct fuse_request *request_of(struct fair_desk *desk, unsigned index, uint32_t uid,
+                                       uint32_t opcode) {
+    struct fuse_request *request = &desk->requests[index];
+    struct abi_in_header *header;
+
+    request->buffer = desk->buffers[index];
+    request->head_bytes = BUFFER_PREFIX_BYTES;
+    header = request_head(request);
+    *header = (struct abi_in_header){.opcode = opcode, .uid = uid, .unique = ++desk->number};
+    if (opcode == OP_READ) {
+        struct abi_read_in *read = (void *)(header + 1);
+
+        *read = (struct abi_read_in){.size = LARGE_BYTES};
+    }
+    return request;
+}
+
+static bool wanted(struct fair_desk *desk, uint32_t uid, uint32_t opcode, bool at_once) {
+    struct fuse_request *request = request_of(desk, 0, uid, opcode);
+
+    return fair_wanted(&desk->fair, request, sizeof(struct abi_in_header), at_once);
+}
+
+static void put(struct fair_desk *desk, unsigned index, uint32_t uid, uint32_t opcode) {
+    fair_put(&desk->fair, request_of(desk, index, uid, opcode),
+             sizeof(struct abi_in_header) + sizeof(struct abi_read_in));
+}
+
+static void expect(struct fair_desk *desk, int index) {
+    struct fuse_request *request = fair_take(&desk->fair);
+
+    if (index < 0)
+        assert_null(request);
+    else
+        assert_ptr_equal(request, &desk->requests[index]);
+}
+
+static void end(struct fair_desk *desk, unsigned index) {
+    fair_end(&desk->fair, &desk->requests[index]);
+}
+
+static void test_who_is_alone_does_not_wait(void **state) {
+    struct fair_desk *desk = *state;
+
+    assert_false(wanted(desk, ROOT, OP_FSYNC, true));
+    assert_false(wanted(desk, ROOT, OP_FSYNC, true));
+    assert_true(wanted(desk, QUIET, OP_FSYNC, true));
+    assert_false(wanted(desk, QUIET, OP_FSYNC, false));
+    assert_true(wanted(desk, QUIET, OP_FSYNC, true));
+    now_ns += FAIR_MIXED_NS;
+    assert_false(wanted(desk, QUIET, OP_FSYNC, true));
+}
+
+/* RELEASE comes as root's, from whoever closes. */
+static void test_what_frees_never_waits(void **state) {
+    struct fair_desk *desk = *state;
+
+    assert_true(wanted(desk, QUIET, OP_FSYNC, true));
+    assert_false(wanted(desk, ROOT, OP_RELEASE, true));
+    now_ns += FAIR_MIXED_NS;
+    assert_false(wanted(desk, QUIET, OP_FSYNC, true));
+}
+
+static void test_users_take_turns(void **state) {
+    struct fair_desk *desk = *state;
+
+    for (unsigned i = 0; i < 10; i++)
+        put(desk, i, STORM, OP_FSYNC);
+    expect(desk, 0);
+    put(desk, 10, QUIET, OP_FSYNC);
+    put(desk, 11, ROOT, OP_FSYNC);
+    put(desk, 12, QUIET, OP_FSYNC);
+    expect(desk, 10);
+    expect(desk, 11);
+    expect(desk, 1);
+    expect(desk, 12);
+    for (int i = 2; i < 10; i++)
+        expect(desk, i);
+    expect(desk, -1);
+    assert_false(fair_wait(&desk->fair));
+}
+
+static void test_a_share_is_half_and_root_has_a_reserve(void **state) {
+    struct fair_desk *desk = *state;
+    uint32_t uid;
+
+    for (unsigned i = 0; i < 17; i++)
+        put(desk, i, STORM, OP_FSYNC);
+    for (int i = 0; i < 16; i++)
+        expect(desk, i);
+    assert_false(fair_to_tell(&desk->fair, now_ns, &uid));
+    expect(desk, -1);
+    assert_true(fair_to_tell(&desk->fair, now_ns, &uid));
+    assert_int_equal(uid, STORM);
+    for (unsigned i = 17; i < 32; i++)
+        put(desk, i, QUIET, OP_FSYNC);
+    for (int i = 17; i < 31; i++)
+        expect(desk, i);
+    expect(desk, -1); /* 30 of 32 are at work: the others are root's */
+    assert_false(fair_to_tell(&desk->fair, now_ns + FAIR_TOLD_NS / 2, &uid) && uid == STORM);
+    end(desk, 0);
+    put(desk, 0, ROOT, OP_FSYNC);
+    expect(desk, 0);
+    expect(desk, 16);
+    expect(desk, -1);
+    end(desk, 1);
+    expect(desk, 31);
+    expect(desk, -1);
+}
+
+static void test_large_ones_are_few_at_a_time(void **state) {
+    struct fair_desk *desk = *state;
+
+    for (unsigned i = 0; i < 9; i++)
+        put(desk, i, STORM, OP_READ);
+    for (int i = 0; i < THREADS; i++)
+        expect(desk, i);
+    expect(desk, -1);
+    put(desk, 10, QUIET, OP_READ);
+    expect(desk, 10);
+    end(desk, 0);
+    expect(desk, 4);
+    expect(desk, -1);
+    /* A server is away: what it has holds up no others. */
+    now_ns += FAIR_STUCK_NS;
+    expect(desk, 5);
+    expect(desk, -1);
+    end(desk, 5);
+    expect(desk, 6);
+    end(desk, 6);
+    expect(desk, 7);
+    expect(desk, -1);
+}
+
+/* Whatever its user has at work, and in whichever place it is. */
+static void test_an_interrupted_one_is_next(void **state) {
+    struct fair_desk *desk = *state;
+
+    for (unsigned i = 0; i < 19; i++)
+        put(desk, i, STORM, OP_FSYNC);
+    for (int i = 0; i < 16; i++)
+        expect(desk, i);
+    expect(desk, -1);
+    atomic_store(&desk->requests[18].interrupted, request_header(&desk->requests[18])->unique);
+    atomic_store(&desk->fair.interrupted, true);
+    expect(desk, 18);
+    expect(desk, -1);
+    put(desk, 19, STORM, OP_FSYNC);
+    for (unsigned i = 0; i < 4; i++)
+        end(desk, i);
+    expect(desk, 16);
+    expect(desk, 17);
+    expect(desk, 19);
+    expect(desk, -1);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_who_is_alone_does_not_wait, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_what_frees_never_waits, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_users_take_turns, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_share_is_half_and_root_has_a_reserve, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_large_ones_are_few_at_a_time, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_an_interrupted_one_is_next, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
