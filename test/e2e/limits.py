@@ -456,6 +456,37 @@ def requests_wait_their_turn(cluster):
     expect(answers == {number: b"%d" % number for number in range(count)}, f"answers: {answers}")
 
 
+def sessions_made_smaller(cluster):
+    """Those that are there stay, a mount more is refused by its own error, and comes in when there
+    are fewer than the limit."""
+    set_to(cluster, "sessions_max", 20)
+    cluster.start()
+    mounted = []
+    for number in range(18):
+        place = os.path.join(cluster.top, f"mount{number}")
+        os.mkdir(place)
+        cluster.mount_apart(place)
+        mounted.append(place)
+    put(os.path.join(cluster.mount, "file"), b"bytes")
+    last = os.path.join(cluster.top, "mount-last")
+    os.mkdir(last)
+    for end in (cluster.stop, cluster.kill):
+        end()
+        set_to(cluster, "sessions_max", 16)
+        cluster.start()
+        for place in mounted:
+            expect(content(os.path.join(place, "file")) == b"bytes", "a mount has other bytes")
+        result = cluster.run("mount", cluster.directory, last, "-o", "patience=2")
+        expect(result.returncode == 1 and result.stderr.count("\n") == 1 and
+               "raise sessions_max" in result.stderr and not os.path.ismount(last),
+               f"a mount beyond sessions_max: {result.returncode}, {result.stderr.strip()}")
+    for place in mounted[:6]:
+        result = cluster.run("umount", place)
+        expect(result.returncode == 0, f"umount: {result.stderr.strip()}")
+    cluster.mount_apart(last)
+    expect(content(os.path.join(last, "file")) == b"bytes", "the last mount has other bytes")
+
+
 # What the machine gives.
 
 def descriptors_run_out(cluster):
@@ -541,6 +572,7 @@ TESTS = [(data_is_full, {"osts": 1, "sizes": SMALL}),
          (open_files_made_smaller, {"osts": 1, "apart": True}),
          (open_files_of_a_mount, {"osts": 1, "apart": True}),
          (requests_wait_their_turn, {"osts": 1, "apart": True}),
+         (sessions_made_smaller, {"osts": 1, "apart": True}),
          (descriptors_run_out, {"osts": 1, "afar": True}),
          (each_setting_at_its_least, {"osts": 2})]
 
