@@ -520,6 +520,26 @@ def descriptors_run_out(cluster):
     expect(len(content(os.path.join(last, "file"))) == MIB, "the last mount has other bytes")
 
 
+def memory_is_short(cluster):
+    """A start that can't have its memory says how much it needs, and changes nothing; with enough
+    all is there."""
+    cluster.start()
+    put(os.path.join(cluster.mount, "file"), b"bytes")
+    cluster.stop()
+    clusters.unmount(cluster.mount)
+    for limit, words in ((600 * MIB, "MiB of memory"), (12 << 30, "GiB of address space")):
+        result = subprocess.run(
+            ["prlimit", f"--as={limit}", cluster.shoal, "up", cluster.directory, "--mount",
+             cluster.mount], capture_output=True, text=True, check=False,
+            timeout=clusters.START_LIMIT_S, stdin=subprocess.DEVNULL)
+        expect(result.returncode == 1 and result.stderr.count("\n") == 1 and
+               words in result.stderr and "ulimit -v" in result.stderr,
+               f"a start with {limit} bytes: {result.returncode}, {result.stderr.strip()}")
+        expect(cluster.process() is None, "something runs")
+    cluster.start()
+    expect(content(os.path.join(cluster.mount, "file")) == b"bytes", "the file has other bytes")
+
+
 # Each setting.
 
 def least_of_all():
@@ -574,6 +594,7 @@ TESTS = [(data_is_full, {"osts": 1, "sizes": SMALL}),
          (requests_wait_their_turn, {"osts": 1, "apart": True}),
          (sessions_made_smaller, {"osts": 1, "apart": True}),
          (descriptors_run_out, {"osts": 1, "afar": True}),
+         (memory_is_short, {"osts": 1}),
          (each_setting_at_its_least, {"osts": 2})]
 
 
