@@ -86,7 +86,11 @@ static int check_stopped(const struct verb *verb, const struct words *words, con
     if (local_cluster_open(&options, &cluster, problem) < 0) {
         return verb_fail(verb, "%s", problem);
     }
-    int r = local_cluster_client_begin(cluster, SESSION_PATIENCE_NS);
+    const struct config *config = local_cluster_config(cluster);
+    /* Where there are as many sessions as there may be, those that fall silent make room. */
+    uint64_t patience_ns =
+        config_is_first(config) ? config->request_timeout_ms * NS_PER_MS : SESSION_PATIENCE_NS;
+    int r = local_cluster_client_begin(cluster, patience_ns);
     int status =
         r < 0 ? verb_fail(verb, "no session with the cluster of %s: %s", directory, err_text(r))
               : fsck_report_run(cluster, &output);

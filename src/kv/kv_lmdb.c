@@ -37,7 +37,6 @@ enum {
 };
 #define MAKING_SUFFIX ".new"
 #define MAP_BYTES_MAX (1024 * GIB)
-#define MAP_BYTES_MIN (16 * GIB)
 /* Room for three of the largest commits: a commit may not use what the last two have freed. */
 #define RESERVE_BYTES (3 * 100000ull * BLOCK_BYTES)
 
@@ -282,7 +281,7 @@ static int file_settle(const struct kv_base *base) {
 static int lmdb_open_file(struct kv_base *base, size_t map_bytes) {
     int r = lmdb_open_mapped(base, map_bytes);
 
-    while (r == ENOMEM && map_bytes > MAP_BYTES_MIN) {
+    while (r == ENOMEM && map_bytes > KV_LMDB_MAP_BYTES_MIN) {
         map_bytes /= 2;
         r = lmdb_open_mapped(base, map_bytes);
     }

@@ -15,5 +15,6 @@
 #include "kv/kv_base.h"
 
 #define KV_LMDB_NAME "base.mdb"
+#define KV_LMDB_MAP_BYTES_MIN (16 * GIB) /* of address space, of each */
 
 extern const struct kv_base_ops kv_lmdb_ops;

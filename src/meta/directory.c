@@ -59,13 +59,23 @@ static int dentry_look(struct transaction *transaction, struct ino directory, st
     return answer->has_name ? 0 : -ERR_NOT_FOUND;
 }
 
+/* Behind the last rank that a name of its hash may have. */
+static uint64_t ranks_end(const struct transaction *transaction, struct bytes name) {
+    return name_index(&transaction->group->hash, name) + NAME_RANKS_MAX - COOKIE_OFFSET;
+}
+
+bool dentry_has_place(const struct transaction *transaction, struct bytes name,
+                      const struct dentry *dentry) {
+    return dentry->index < ranks_end(transaction, name);
+}
+
 int dentry_find(struct transaction *transaction, struct ino directory, struct bytes name,
                 struct dentry *ret_dentry) {
     if (crossing_is_elsewhere(transaction, directory)) {
         return dentry_look(transaction, directory, name, ret_dentry);
     }
     uint64_t index = name_index(&transaction->group->hash, name);
-    uint64_t end = index + NAME_RANKS_MAX - COOKIE_OFFSET;
+    uint64_t end = ranks_end(transaction, name);
     struct dentry place = {.index = index};
     bool have_hole = false;
     int met = stakes_meet(transaction, stake_name(directory, index), STAKE_READ);
@@ -104,9 +114,6 @@ int dentry_find(struct transaction *transaction, struct ino directory, struct by
     if (!have_hole) {
         bool first = index == place.index;
         place = (struct dentry){.index = index, .flag_below = !first};
-        if (index >= end) {
-            return -ERR_NO_SPACE;
-        }
     }
     *ret_dentry = place;
     return -ERR_NOT_FOUND;
@@ -186,6 +193,9 @@ int dentry_add(struct transaction *transaction, struct ino directory, struct byt
         return dentry_send(transaction, directory, name, dentry);
     }
     assert(!dentry->flag_below || dentry->index % NAME_RANKS_MAX > 0);
+    if (!dentry_has_place(transaction, name, dentry)) {
+        return -ERR_NO_SPACE;
+    }
     if (dentry->flag_below) {
         uint8_t flags = 0;
         int r = dentry_flags_get(transaction, directory, dentry->index - 1, &flags);

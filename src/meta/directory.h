@@ -30,7 +30,12 @@ struct dentry {
 MUST_CHECK int dentry_find(struct transaction *transaction, struct ino directory, struct bytes name,
                            struct dentry *ret_dentry);
 
-/* Staging. The directory's counts and times are left to directory_changed. */
+/* Whether that place is one: false where all ranks of the name's hash are taken. */
+bool dentry_has_place(const struct transaction *transaction, struct bytes name,
+                      const struct dentry *dentry);
+
+/* Staging. The directory's counts and times are left to directory_changed. dentry_add:
+ * -ERR_NO_SPACE where there is no place. */
 MUST_CHECK int dentry_add(struct transaction *transaction, struct ino directory, struct bytes name,
                           const struct dentry *dentry);
 MUST_CHECK int dentry_replace(struct transaction *transaction, struct ino directory,

@@ -130,6 +130,9 @@ static int name_is_as(struct transaction *transaction, const struct half *half) 
     if (r < 0 && r != -ERR_NOT_FOUND) {
         return r;
     }
+    if (r < 0 && !dentry_has_place(transaction, half_name(half), &dentry)) {
+        return -ERR_NO_SPACE;
+    }
     uint64_t found = r == 0 ? dentry.ino.value : 0;
     bool same = found == half->from && dentry.index == half->from_index &&
                 (found == 0 || dentry.type == half->old_type);

@@ -46,25 +46,16 @@ static void begun(void *context, int result) {
     }
 }
 
-/* Where there are as many sessions as there may be, those that fall silent make room. */
+/* Where there are as many sessions as there may be, it is begun when somebody needs it: those that
+ * are there renew theirs only at a node that serves, and would fall silent meanwhile. */
 int local_client_begin(struct local_cluster *cluster) {
-    uint64_t patience_ns = cluster->config.request_timeout_ms * NS_PER_MS;
-    uint64_t end_ns = env_now_ns(cluster->env) + patience_ns;
-    bool again;
-    int r;
-
     assert(config_is_first(&cluster->config));
-    do {
-        cluster->session_begin = (struct waiting){.loop = env_thread_loop(cluster->env)};
-        atomic_store(&cluster->client_stage, CLIENT_BEGINNING);
-        client_start(cluster->client, begun, cluster);
-        r = wait_unless_failed(cluster, &cluster->session_begin);
-        again = r == -ERR_TOO_MANY_SESSIONS && env_now_ns(cluster->env) < end_ns;
-        if (again) {
-            local_cluster_rest(cluster);
-        }
-    } while (again);
-    return r;
+    cluster->session_begin = (struct waiting){.loop = env_thread_loop(cluster->env)};
+    atomic_store(&cluster->client_stage, CLIENT_BEGINNING);
+    client_start(cluster->client, begun, cluster);
+    int r = wait_unless_failed(cluster, &cluster->session_begin);
+
+    return r == -ERR_TOO_MANY_SESSIONS ? 0 : r;
 }
 
 int local_cluster_client_begin(struct local_cluster *cluster, uint64_t patience_ns) {
@@ -116,7 +107,10 @@ int local_client_stop(struct local_cluster *cluster) {
     bool first = config_is_first(&cluster->config);
     uint64_t end_ns = env_now_ns(cluster->env) + SHORT_WAIT_NS;
 
-    if (!first && atomic_load(&cluster->client_stage) == CLIENT_NONE) {
+    if (atomic_load(&cluster->client_stage) == CLIENT_NONE) {
+        if (first) {
+            ends_wait(cluster);
+        }
         return 0;
     }
     waiting->loop = env_thread_loop(cluster->env);

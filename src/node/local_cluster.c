@@ -203,6 +203,15 @@ static int open_gate(struct local_cluster *cluster, char detail[256]) {
     return local_gate_begin(&cluster->gate, &options, cluster->config.listen, detail);
 }
 
+static void failure_say(const struct local_cluster *cluster, const char *directory, int result,
+                        char detail[256], char problem[512]) {
+    if (result == -ERR_NO_MEMORY && cluster->config.format != 0) {
+        local_targets_memory(&cluster->config, detail);
+    }
+    snprintf(problem, 512, "%s cannot be started: %s", directory,
+             detail[0] ? detail : err_text(result));
+}
+
 static int open_all(struct local_cluster *cluster, const struct local_cluster_options *options,
                     char problem[512]) {
     const struct env_linux_options env_options = {.root = options->directory,
@@ -267,8 +276,7 @@ static int open_all(struct local_cluster *cluster, const struct local_cluster_op
     while (r == 0 && local_cluster_thread_go_on(cluster)) {
     }
     if (r < 0 && !problem[0]) {
-        snprintf(problem, 512, "%s cannot be started: %s", options->directory,
-                 detail[0] ? detail : err_text(r));
+        failure_say(cluster, options->directory, r, detail, problem);
     }
     return r;
 }

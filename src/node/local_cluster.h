@@ -65,10 +65,11 @@ struct local_recovery local_cluster_recovery(struct local_cluster *cluster);
 /* Frees; takes NULL. Without stop before, the next start recovers as after a kill. */
 void local_cluster_close(struct local_cluster *cluster);
 
-/* NULL before its session has begun: that of a first node begins with it, another's when
- * local_cluster_client_begin is asked for it: 0 at once when it has, -ERR_TIMED_OUT when the
- * manager has not answered by then, or its refusal, which it tells at once but where there are as
- * many sessions as there may be: then one that ends makes room. Any thread that has entered. */
+/* NULL before its session has begun: that of a first node begins with it where there is a place for
+ * one, else as another's, when local_cluster_client_begin is asked for it: 0 at once when it has,
+ * -ERR_TIMED_OUT when the manager has not answered by then, or its refusal, which it tells at once
+ * but where there are as many sessions as there may be: then one that ends makes room. Any thread
+ * that has entered. */
 struct shoal_client *local_cluster_client(struct local_cluster *cluster);
 MUST_CHECK int local_cluster_client_begin(struct local_cluster *cluster, uint64_t patience_ns);
 struct env *local_cluster_env(struct local_cluster *cluster);

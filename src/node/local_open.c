@@ -97,7 +97,7 @@ static int open_manager(struct local_target *target) {
 
     options.kv.ring_bytes = LOCAL_MANAGER_RING_BYTES;
     options.kv.disk_log_bytes = LOCAL_MANAGER_LOG_BYTES;
-    options.kv.changes_bytes_max = 16 * MIB;
+    options.kv.changes_bytes_max = LOCAL_MANAGER_CHANGES_BYTES;
     return manager_open(&options, &cluster->manager, target->problem);
 }
 

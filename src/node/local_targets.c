@@ -228,6 +228,25 @@ int local_targets_check_rings(struct env *env, const struct config *config, cons
     return -ERR_NO_SPACE;
 }
 
+void local_targets_memory(const struct config *config, char ret_problem[256]) {
+    uint64_t groups = config->mdt_count * (config->mdt_ring_bytes + config->mdt_changes_bytes);
+    uint64_t osts = config->ost_count * (config->ost_ring_bytes + config->ost_ring_data_bytes +
+                                         config->ost_changes_bytes + config->cache_bytes);
+    uint64_t maps = (uint64_t)config->mdt_count + config->ost_count;
+    uint64_t manager = 0;
+
+    if (config_is_first(config)) {
+        manager = LOCAL_MANAGER_RING_BYTES + LOCAL_MANAGER_CHANGES_BYTES;
+        maps++;
+    }
+    snprintf(ret_problem, 256,
+             "memory could not be had: its targets take up to %" PRIu64
+             " MiB of memory, and %" PRIu64
+             " GiB of address space at the least: raise the limit (ulimit -v, ulimit -d), or lower "
+             "mdt_changes_bytes, ost_changes_bytes, cache_bytes",
+             (groups + osts + manager) / MIB, maps * KV_LMDB_MAP_BYTES_MIN / GIB);
+}
+
 int local_targets_note(struct env *env, const struct config *config) {
     char text[TARGETS_BYTES_MAX];
     char *known;

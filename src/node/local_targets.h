@@ -9,6 +9,7 @@ enum { LOCAL_MANAGER_ID = 1, LOCAL_MDT_ID = 2 };
 enum { LOCAL_TARGETS_MAX = 1 + CONFIG_MDTS_MAX + CONFIG_OSTS_MAX, LOCAL_RING_NAME_BYTES = 64 };
 #define LOCAL_MANAGER_LOG_BYTES (8 * MIB)
 #define LOCAL_MANAGER_RING_BYTES (256 * KIB)
+#define LOCAL_MANAGER_CHANGES_BYTES (16 * MIB)
 
 /* Targets by index, in order: the manager, metadata targets, storage targets. Numbers between those
  * that a node has and the next kind are nobody's. */
@@ -63,5 +64,7 @@ MUST_CHECK int local_targets_check(struct env *env, const struct config *config,
  * place that is not a file of this user's alone. */
 MUST_CHECK int local_targets_check_rings(struct env *env, const struct config *config,
                                          const char *remedy, char problem[256]);
+/* A line of what the targets and their rings take at the most, for a start that had no memory. */
+void local_targets_memory(const struct config *config, char ret_problem[256]);
 /* Notes that all targets are open; does nothing when that is known. */
 MUST_CHECK int local_targets_note(struct env *env, const struct config *config);

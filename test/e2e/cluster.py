@@ -300,7 +300,9 @@ def end_process(process):
         return
     try:
         signal.pidfd_send_signal(handle, signal.SIGKILL)
-        select.select([handle], [], [], START_LIMIT_S)
+        poll = select.poll()  # where a test has many files open, too
+        poll.register(handle, select.POLLIN)
+        poll.poll(START_LIMIT_S * 1000)
     except ProcessLookupError:
         pass
     finally:

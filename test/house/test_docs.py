@@ -58,7 +58,8 @@ def anchors_of(page):
 
 def number_of(name, text):
     """The value that C text gives a constant, of few operators; None when it doesn't."""
-    match = re.search(rf"(?:#define {name} |\b{name} = |\.{name} = )([^,;}}\n]*)", text)
+    match = re.search(rf"\bdefault_\d+\(&options->{name}, ([^)]*)\)", text) or \
+        re.search(rf"(?:#define {name} |\b{name} = |\.{name} = )([^,;}}\n]*)", text)
     if not match:
         return None
     value = re.sub(r"/\*.*?\*/", "", match.group(1))
@@ -214,6 +215,84 @@ class Limits(unittest.TestCase):
                     self.assertEqual(int(value), number_of(name, text_of(path)) - bool(less))
                     checked += 1
         self.assertGreater(checked, 15)
+
+
+CALL = re.compile(r'(?:"(?:[^"\\]|\\.)*"|\w+)')
+
+
+class LimitTests(unittest.TestCase):
+    """test/house/limits.def, whose head says what its rows mean."""
+
+    def setUp(self):
+        self.page = {line.split(" | ")[0][2:]: line.split(" | ")
+                     for line in text_of(f"{REFERENCE}/limits.md").splitlines()
+                     if line.startswith("| ") and not line.startswith("| what |")}
+        text = re.sub(r'"\n +"', "", text_of("test/house/limits.def"))
+        self.calls = [(name, [word.strip('"') for word in CALL.findall(words)]) for name, words in
+                      re.findall(r"^([A-Z_]+)\((.*?)\)$", text, flags=re.M | re.S)]
+
+    def of(self, *names):
+        return [words for name, words in self.calls if name in names]
+
+    def test_each_row_has_its_test_or_says_why_it_has_none(self):
+        told = [words[0] for words in self.of("ROW", "SEEN_IN", "NOT_BROUGHT_ABOUT")]
+        self.assertGreater(len(told), 70)
+        self.assertEqual(sorted(told), sorted(self.page))
+        for words in self.of("ROW"):
+            self.assertGreater(len(words), 1, words)
+        for words in self.of("SEEN_IN"):
+            self.assertGreater(len(words), 2, words)
+        for words in self.of("NOT_BROUGHT_ABOUT"):
+            self.assertEqual(len(words), 2, words)
+
+    def test_each_test_is_there(self):
+        # Of C in a list of tests, too, with or without "test_".
+        found = {".c": r"^static void {}\((?:.|\n)*(?:\b|_){short}\b[,)]",
+                 ".def": r"^[A-Z_]+\(\w+,.*\b{}\)",
+                 ".py": r"^def {}\(|^@?[a-z_]+\(\"{}\"|\(\"{}\", |^{} = \["}
+        checked = 0
+        for words in self.of("ROW", "SEEN_IN"):
+            tests = [word for word in words[1:] if re.match(r"\w+/\S+ \S+$", word)]
+            self.assertEqual(len(tests), len(words) - (1 if words in self.of("ROW") else 2), words)
+            for test in tests:
+                path, name = test.split(" ")
+                with self.subTest(test=test):
+                    shape = found[os.path.splitext(path)[1]].replace("{}", re.escape(name))
+                    shape = shape.replace("{short}", name.removeprefix("test_"))
+                    text = text_of(f"test/{path}")
+                    self.assertTrue(re.search(shape, text, flags=re.M))
+                    folder = os.path.dirname(path)
+                    if path.startswith(("unit/test_", "lmdb/")):
+                        unit = os.path.basename(path)[len("test_"):-len(".c")]
+                        self.assertRegex(text_of(f"test/{folder}/meson.build"), rf"\b{unit}\b")
+                    elif path.startswith("e2e/") and path.endswith(".py"):
+                        self.assertIn(f"test/{path}", text_of("dev"))
+                    checked += 1
+        self.assertGreater(checked, 90)
+
+    def test_each_setting_is_in_a_row_or_says_why_it_is_no_limit(self):
+        keys = re.findall(r"(?:SIZE|LIMIT)_ROW\(\s*(\w+),", text_of("src/node/config.c"))
+        keys = {key for key in keys if key != "field"} | {"mdts", "osts"}
+        told = dict(self.of("SETTING"))
+        self.assertEqual(sorted(told), sorted(keys))
+        for key, what in told.items():
+            with self.subTest(key=key):
+                # Else it says why, in more words than one.
+                self.assertTrue(what in self.page or what.count(" ") > 3)
+
+    def test_each_constant_is_in_a_row_or_says_why_it_is_no_limit(self):
+        constants = set()
+        for path in files_below("src", ".h"):
+            text = re.sub(r"/\*.*?\*/", "", text_of(path), flags=re.S)
+            constants |= set(re.findall(r"\b([A-Z][A-Z0-9_]*_MAX) = ", text))
+            constants |= set(re.findall(r"#define ([A-Z][A-Z0-9_]*_MAX) ", text))
+        self.assertGreater(len(constants), 60)
+        rows = {name for name in constants
+                if any(f"`{name}`" in " ".join(cells) for cells in self.page.values())}
+        told = [words[0] for words in self.of("NO_LIMIT")]
+        self.assertEqual(sorted(told), sorted(constants - rows))
+        for words in self.of("NO_LIMIT"):
+            self.assertEqual(len(words), 2, words)
 
 
 if __name__ == "__main__":

@@ -211,6 +211,8 @@ REFUSALS = [
     ("--from /dev/null", ["/dev/null sets nothing", "[common] params = 70B"]),
     ("run --from /dev/null", ["run needs what it is to answer"]),
     ("checkpoint --data /nowhere.ini", ["/nowhere.ini cannot be read"]),
+    ("checkpoint" + 17 * " --data /dev/null", ["one file too many, 16 are allowed"]),
+    ("scaling --points " + ",".join(f"{x}:1" for x in range(1, 66)), ["takes 64 points at most"]),
     ("checkpoint --calibration /nowhere", ["/nowhere cannot be read"]),
     ("cost --gpu-price 4.62", ["--gpu-price takes an amount in $", "$4.62/h"]),
     ("checkpont", ["no model \"checkpont\""]),

@@ -1,0 +1,619 @@
+#!/usr/bin/python3
+"""Limits that a user can reach, brought about through a mount: while one holds each call has its
+own answer and nothing hangs; through a clean stop, a kill and a start with the setting made smaller
+it is so still; and once it has ended everything goes on. test/house/limits.def has the others.
+
+Usage: limits.py SHOAL [TEST...]
+
+The last line counts.
+"""
+
+import contextlib
+import errno
+import json
+import os
+import re
+import resource
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import cluster as clusters
+from cluster import KIB, MIB, Failed
+from driver import drive
+from files_load import wait_until
+
+ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", ".."))
+# No answer takes longer while a limit holds, and when it has ended all goes on within the other.
+ANSWER_LIMIT_S = 5
+AGAIN_LIMIT_S = 20
+SMALL = {"mdt_ring_bytes": MIB, "ost_ring_bytes": MIB, "disk_log_bytes": 8 * MIB,
+         "mdt_changes_bytes": 8 * MIB, "ost_changes_bytes": 8 * MIB}
+
+
+def expect(condition, what):
+    if not condition:
+        raise Failed(what)
+
+
+def answer(do, *words):
+    """The errno of a call that must not hang; 0: it succeeds."""
+    begin = time.monotonic()
+    number = 0
+    try:
+        do(*words)
+    except OSError as error:
+        number = error.errno
+    took_s = time.monotonic() - begin
+    expect(took_s <= ANSWER_LIMIT_S, f"{do.__name__} has answered {number} after {took_s:.1f} s")
+    return number
+
+
+def refused(number, do, *words):
+    got = answer(do, *words)
+    expect(got == number, f"{do.__name__} answers {errno.errorcode.get(got, got)}, not "
+                          f"{errno.errorcode[number]}")
+
+
+def goes(do, *words):
+    got = answer(do, *words)
+    expect(got == 0, f"{do.__name__} answers {errno.errorcode.get(got, got)}")
+
+
+def again(do, *words):
+    """What goes on within a time, as its limit has ended."""
+    end = time.monotonic() + AGAIN_LIMIT_S
+    while (got := answer(do, *words)) != 0:
+        expect(time.monotonic() < end, f"{do.__name__} still answers {errno.errorcode[got]}")
+        time.sleep(0.05)
+
+
+def set_to(cluster, key, value):
+    """Sets a key of shoal.conf, which may be there already."""
+    section = "limits" if not key.endswith("_bytes") and key != "data_bytes_max" else "sizes"
+    with open(cluster.path("shoal.conf"), encoding="ascii") as file:
+        text = file.read()
+    text, count = re.subn(rf"^{key} = .*$", f"{key} = {value}", text, flags=re.M)
+    if count == 0 and f"[{section}]\n" in text:
+        text = text.replace(f"[{section}]\n", f"[{section}]\n{key} = {value}\n")
+    elif count == 0:
+        text += f"[{section}]\n{key} = {value}\n"
+    with open(cluster.path("shoal.conf"), "w", encoding="ascii") as file:
+        file.write(text)
+
+
+def status(cluster):
+    result = cluster.run("status", cluster.directory)
+    expect(result.returncode == 0, f"status: {result.stderr.strip()}")
+    return result.stdout
+
+
+def targets(cluster):
+    """Name -> its row of status --json."""
+    rows = json.loads(cluster.run("status", cluster.directory, "--json").stdout)["targets"]
+    return {row["id"]: row for row in rows}
+
+
+def put(path, data):
+    """A file that is on disk."""
+    with open(path, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def overwrite(path, data):
+    with open(path, "r+b") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def content(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def disk(cluster, name, megabytes):
+    """A file system of its own, which goes with the cluster."""
+    path = os.path.join(cluster.top, name)
+    os.makedirs(path, exist_ok=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"mode=755,size={megabytes}M", "none", path],
+                   check=True)
+    return path
+
+
+def move_to(cluster, place):
+    """Where the cluster lies, before its first start."""
+    cluster.directory = os.path.join(place, "data")
+    os.mkdir(cluster.directory)
+    shutil.move(os.path.join(cluster.top, "data", "shoal.conf"), cluster.directory)
+
+
+def fill(path):
+    """Until nothing fits any more."""
+    with open(os.path.join(path, "filler"), "wb") as file:
+        for size in (MIB, 4096, 1):
+            with contextlib.suppress(OSError):
+                while True:
+                    os.write(file.fileno(), bytes(size))
+
+
+def write_until_full(folder, size, most):
+    """Paths of files of that size; the last one's write has met ENOSPC, and is taken away."""
+    paths = []
+    for number in range(most):
+        path = os.path.join(folder, f"file{number}")
+        got = answer(put, path, bytes([number % 251]) * size)
+        if got:
+            expect(got == errno.ENOSPC, f"a write answers {errno.errorcode[got]}")
+            if os.path.exists(path):
+                goes(os.unlink, path)
+            return paths
+        paths.append(path)
+    raise Failed(f"{most} files of {size} bytes fill nothing")
+
+
+def same(paths, size):
+    for number, path in enumerate(paths):
+        expect(content(path) == bytes([number % 251]) * size, f"{path} has other bytes")
+
+
+# Data.
+
+def data_is_full(cluster):
+    """data_bytes_max: new data gets ENOSPC; overwriting, names and reading go on, and so does
+    everything once a file was removed; also when it is made smaller than what there is."""
+    set_to(cluster, "data_bytes_max", 48 * MIB)
+    cluster.start()
+    paths = write_until_full(cluster.mount, MIB, 100)
+    expect(len(paths) > 30, f"{len(paths)} MiB fill 48 MiB")
+    new = os.path.join(cluster.mount, "new")
+    for turn in ("at first", cluster.stop, cluster.kill, "smaller", "larger"):
+        if turn in (cluster.stop, cluster.kill):
+            turn()
+            cluster.start()
+        elif turn == "smaller":
+            cluster.stop()
+            set_to(cluster, "data_bytes_max", 16 * MIB)
+            cluster.start()
+        elif turn == "larger":
+            break
+        refused(errno.ENOSPC, put, new, bytes(8 * MIB))
+        goes(os.unlink, new)
+        goes(overwrite, paths[0], bytes(MIB))
+        goes(overwrite, paths[0], bytes([0]) * MIB)
+        goes(put, new, b"small")
+        goes(os.rename, new, new + "2")
+        goes(os.mkdir, new)
+        goes(os.rmdir, new)
+        goes(os.unlink, new + "2")
+        same(paths, MIB)
+        room = os.statvfs(cluster.mount)
+        expect(room.f_bavail * room.f_frsize <= 2 * MIB, f"{room.f_bavail} blocks are told as free")
+        row = targets(cluster)["ost0"]
+        expect(row["bytes_total"] >= row["bytes_limit"] and row["bytes_free"] < 8 * MIB and
+               row["full_seconds"] == 0, f"status has {row}")
+    for path in paths[20:]:
+        goes(os.unlink, path)
+    again(put, new, bytes(8 * MIB))
+    cluster.stop()
+    set_to(cluster, "data_bytes_max", 128 * MIB)
+    cluster.start()
+    goes(put, new, bytes(64 * MIB))
+    same(paths[:20], MIB)
+
+
+def cut_and_remove_go_on(cluster):
+    """Of a target that is full, ends of files can be cut off and files removed, until the last; a
+    hole can be punched; and what was promised to a file is there for it."""
+    set_to(cluster, "data_bytes_max", 32 * MIB)
+    cluster.start()
+    promised = os.path.join(cluster.mount, "promised")
+    handle = os.open(promised, os.O_RDWR | os.O_CREAT)
+    os.posix_fallocate(handle, 0, 8 * MIB)
+    paths = write_until_full(cluster.mount, MIB, 100)
+    expect(len(paths) < 26, f"{len(paths)} MiB fit beside 8 MiB that are promised")
+    goes(os.pwrite, handle, bytes(8 * MIB), 0)
+    goes(os.fsync, handle)
+    os.close(handle)
+    goes(os.truncate, paths[-1], 4096)
+    goes(os.truncate, paths[-2], 10)
+    cluster.kill()
+    cluster.start()
+    for path in paths:
+        goes(os.unlink, path)
+    again(put, os.path.join(cluster.mount, "new"), bytes(16 * MIB))
+    expect(content(promised) == bytes(8 * MIB), "what was promised has other bytes")
+
+
+# Logs, memory and the base, on a disk that is full.
+
+def until_full(do, most):
+    """Calls do(number) until ENOSPC."""
+    for number in range(most):
+        got = answer(do, number)
+        if got:
+            expect(got == errno.ENOSPC, f"{do.__name__} answers {errno.errorcode.get(got, got)}")
+            return number
+    raise Failed(f"{most} calls of {do.__name__} meet no limit")
+
+
+def storage_disk_is_full(cluster):
+    """The disk of a storage target's log and base: writes get ENOSPC when memory or log are spent,
+    `shoal status` says since when; reading goes on; and all does once there is room, through a stop
+    and a kill, and a start with less memory."""
+    place = disk(cluster, "data/ost0", 110)
+    set_to(cluster, "data_bytes_max", 64 * MIB)
+    set_to(cluster, "ost_changes_bytes", 16 * MIB)
+    cluster.start()
+    path = os.path.join(cluster.mount, "file")
+    small = os.path.join(cluster.mount, "small")
+    put(path, bytes(32 * MIB))
+    goes(put, small, b"s" * 10000)
+    fill(place)
+    handle = os.open(path, os.O_RDWR)
+
+    def write_one(number):
+        os.pwrite(handle, b"w" * 4096, number * 8192 % (32 * MIB))
+
+    until_full(write_one, 400000)
+    os.close(handle)
+    wait_until(lambda: "full: ENOSPC since" in status(cluster), "a line of status")
+    for end in (cluster.stop, cluster.kill, None):
+        expect(content(small) == b"s" * 10000, "a small file has other bytes")
+        with open(path, "rb") as file:
+            expect(len(file.read()) == 32 * MIB, "a file is shorter")
+        goes(put, small + "2", b"inline")
+        goes(os.unlink, small + "2")
+        if end:
+            end()
+            if end == cluster.kill:
+                set_to(cluster, "ost_changes_bytes", 8 * MIB)
+            cluster.start()
+    os.unlink(os.path.join(place, "filler"))
+    again(overwrite, path, b"w" * MIB)
+    wait_until(lambda: "full: ENOSPC since" not in status(cluster), "the end of a line of status")
+    again(put, small + "3", bytes(MIB))
+
+
+def metadata_disk_is_full(cluster):
+    """Likewise of a metadata target: ENOSPC for names and attributes, none for reading and for
+    what is removed a while longer; `shoal status` says so. Through a stop, a kill, and a start with
+    less memory."""
+    place = disk(cluster, "data/mdt0", 48)
+    set_to(cluster, "mdt_changes_bytes", 16 * MIB)
+    cluster.start()
+    kept = os.path.join(cluster.mount, "kept")
+    put(kept, b"k" * 100000)
+    fill(place)
+
+    def make_one(number):
+        with open(os.path.join(cluster.mount, f"name{number}"), "wb") as file:
+            file.write(b"inline" * 300)
+
+    def make_directory(_):
+        os.mkdir(os.path.join(cluster.mount, f"directory{len(made)}"))
+        made.append(None)
+
+    made = []
+    count = until_full(make_one, 200000)
+    wait_until(lambda: "full: ENOSPC since" in status(cluster), "a line of status")
+    for end in (cluster.stop, cluster.kill, None):
+        until_full(make_directory, 10000)
+        expect(content(kept) == b"k" * 100000, "a file has other bytes")
+        expect(len(os.listdir(cluster.mount)) >= count + len(made), "names are lost")
+        if end:
+            end()
+            if end == cluster.kill:
+                set_to(cluster, "mdt_changes_bytes", 8 * MIB)
+            cluster.start()
+    os.unlink(os.path.join(place, "filler"))
+    again(make_directory, 0)
+    again(overwrite, kept, b"K" * 100000)
+    wait_until(lambda: "full: ENOSPC since" not in status(cluster), "the end of a line of status")
+
+
+def all_is_full_at_a_kill(cluster):
+    """The data, the disk below with all logs and bases on it, and the memory: each at its limit at
+    the same time when the daemon is killed, and again when it is killed during what follows."""
+    move_to(cluster, disk(cluster, "mount-disk", 200))
+    set_to(cluster, "data_bytes_max", 32 * MIB)
+    set_to(cluster, "keep_free_bytes", MIB)
+    cluster.start()
+    paths = write_until_full(cluster.mount, MIB, 100)
+    fill(os.path.dirname(cluster.directory))
+    folder = os.path.join(cluster.mount, "names")
+    os.mkdir(folder)
+
+    def make_one(number):
+        with open(os.path.join(folder, f"name{number}"), "wb") as file:
+            file.write(b"inline" * 300)
+
+    handles = [os.open(path, os.O_RDWR) for path in paths]
+
+    def write_one(number):
+        which = number % len(paths)
+        os.pwrite(handles[which], bytes([which]) * 4096, number // len(paths) % 256 * 4096)
+
+    count = until_full(make_one, 200000)
+    until_full(write_one, 400000)
+    for handle in handles:
+        os.close(handle)
+    for _ in range(2):
+        cluster.kill()
+        cluster.start()
+        same(paths, MIB)
+        expect(len(os.listdir(folder)) >= count, "names are lost")
+        until_full(make_one, 200000)
+    os.unlink(os.path.join(os.path.dirname(cluster.directory), "filler"))
+    again(os.mkdir, os.path.join(cluster.mount, "more"))
+    again(overwrite, paths[0], bytes(MIB))
+    goes(os.unlink, paths.pop())
+    goes(os.unlink, paths.pop())
+    again(put, os.path.join(cluster.mount, "new"), bytes(MIB))
+    cluster.stop()
+    cluster.start()
+    same(paths, MIB)
+
+
+# What a mount may have.
+
+def open_files_made_smaller(cluster):
+    """What is open stays so when the metadata target may have fewer; new ones get ENFILE until
+    there are, and the mount goes on."""
+    set_to(cluster, "open_files_max", 4096)
+    cluster.start()
+    for number in range(2200):
+        with open(os.path.join(cluster.mount, f"file{number}"), "wb") as file:
+            file.write(b"%d" % number)
+    resource.setrlimit(resource.RLIMIT_NOFILE,
+                       (4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    held = [os.open(os.path.join(cluster.mount, f"file{number}"), os.O_RDWR)
+            for number in range(2150)]
+    another = os.path.join(cluster.mount, "file2190")
+
+    def open_one():
+        os.close(os.open(another, os.O_RDWR))
+
+    for end in (cluster.stop, cluster.kill):
+        end()
+        set_to(cluster, "open_files_max", 1024)
+        cluster.start()
+        for number in (0, 1000, 2149):
+            expect(os.pread(held[number], 10, 0) == b"%d" % number, "an open file has other bytes")
+        refused(errno.ENFILE, open_one)
+        goes(os.stat, another)
+        goes(os.mkdir, another + "-directory")
+        goes(os.rmdir, another + "-directory")
+    while len(held) > 2000:
+        os.close(held.pop())
+    again(open_one)
+    for handle in held:
+        os.close(handle)
+
+
+def open_files_of_a_mount(cluster):
+    """Root's ENFILE, the end by a close, and likewise after a kill of the daemon."""
+    set_to(cluster, "open_files_max", 1024)
+    cluster.start()
+    path = os.path.join(cluster.mount, "file")
+    put(path, b"bytes")
+
+    def open_one():
+        os.close(os.open(path, os.O_RDONLY))
+
+    held = []
+    with contextlib.suppress(OSError):
+        while len(held) < 2000:
+            held.append(os.open(path, os.O_RDONLY))
+    expect(900 <= len(held) <= 1024, f"{len(held)} files are open")
+    for turn in range(2):
+        refused(errno.ENFILE, open_one)
+        refused(errno.ENFILE, os.listdir, cluster.mount)
+        goes(os.stat, path)
+        goes(os.rename, path, path + "2")
+        goes(os.rename, path + "2", path)
+        os.close(held.pop())
+        goes(open_one)
+        held.append(os.open(path, os.O_RDONLY))
+        if turn == 0:
+            cluster.kill()
+            cluster.start()
+            expect(os.pread(held[0], 10, 0) == b"bytes", "an open file has other bytes")
+    for handle in held:
+        os.close(handle)
+    goes(os.listdir, cluster.mount)
+
+
+def requests_wait_their_turn(cluster):
+    """More calls than a mount works on at a time, while no daemon answers: none is refused, each is
+    answered when it does."""
+    set_to(cluster, "mount_requests_max", (os.cpu_count() or 1) + 1)
+    cluster.start()
+    count = 4 * (os.cpu_count() or 1) + 16
+    for number in range(count):
+        put(os.path.join(cluster.mount, f"file{number}"), b"%d" % number)
+    cluster.stop()
+    answers = {}
+
+    def read_one(number):
+        try:
+            answers[number] = content(os.path.join(cluster.mount, f"file{number}"))
+        except OSError as error:
+            answers[number] = error
+
+    threads = [threading.Thread(target=read_one, args=(number,), daemon=True)
+               for number in range(count)]
+    for thread in threads:
+        thread.start()
+    cluster.start()
+    for thread in threads:
+        thread.join(AGAIN_LIMIT_S)
+    expect(answers == {number: b"%d" % number for number in range(count)}, f"answers: {answers}")
+
+
+def sessions_made_smaller(cluster):
+    """Those that are there stay, a mount more is refused by its own error, and comes in when there
+    are fewer than the limit."""
+    set_to(cluster, "sessions_max", 20)
+    cluster.start()
+    mounted = []
+    for number in range(18):
+        place = os.path.join(cluster.top, f"mount{number}")
+        os.mkdir(place)
+        cluster.mount_apart(place)
+        mounted.append(place)
+    put(os.path.join(cluster.mount, "file"), b"bytes")
+    last = os.path.join(cluster.top, "mount-last")
+    os.mkdir(last)
+    for end in (cluster.stop, cluster.kill):
+        end()
+        set_to(cluster, "sessions_max", 16)
+        cluster.start()
+        for place in mounted:
+            expect(content(os.path.join(place, "file")) == b"bytes", "a mount has other bytes")
+        result = cluster.run("mount", cluster.directory, last, "-o", "patience=2")
+        expect(result.returncode == 1 and result.stderr.count("\n") == 1 and
+               "raise sessions_max" in result.stderr and not os.path.ismount(last),
+               f"a mount beyond sessions_max: {result.returncode}, {result.stderr.strip()}")
+    for place in mounted[:6]:
+        result = cluster.run("umount", place)
+        expect(result.returncode == 0, f"umount: {result.stderr.strip()}")
+    cluster.mount_apart(last)
+    expect(content(os.path.join(last, "file")) == b"bytes", "the last mount has other bytes")
+
+
+# What the machine gives.
+
+def descriptors_run_out(cluster):
+    """Connections that take all of the daemon's descriptors: a line says so, who has some goes on,
+    who asks for the status is answered, and others come in as those end that say nothing."""
+    command = ["prlimit", "--nofile=128:128", cluster.shoal, "up", cluster.directory]
+    result = subprocess.run(command, capture_output=True, text=True, check=False,
+                            timeout=clusters.START_LIMIT_S, stdin=subprocess.DEVNULL)
+    expect(result.returncode == 0, f"up: {result.stderr.strip()}")
+    cluster.note_regions()
+    cluster.mount_apart(cluster.mount)
+    path = os.path.join(cluster.mount, "file")
+    put(path, bytes(MIB))
+    host, _, port = cluster.source.rpartition(":")
+    with contextlib.ExitStack() as stack:
+        for _ in range(100):
+            stack.enter_context(socket.create_connection((host, int(port)), timeout=20))
+        with open(cluster.path("shoal.log"), encoding="utf-8") as log:
+            words = "there are as many connections as this process may have"
+            wait_until(lambda: words in (log.seek(0), log.read())[1], "a line in the log")
+        # A thread of the mount that has no connection yet waits until strangers' are closed.
+        end = time.monotonic() + AGAIN_LIMIT_S
+        for _ in range(20):
+            overwrite(path, os.urandom(MIB))
+            put(path + "2", b"inline")
+        expect(time.monotonic() < end, "a mount waits for strangers")
+        expect("mdt0" in status(cluster), "status shows no target")
+    last = os.path.join(cluster.top, "mount-last")
+    os.mkdir(last)
+    cluster.mount_apart(last)
+    expect(len(content(os.path.join(last, "file"))) == MIB, "the last mount has other bytes")
+
+
+def memory_is_short(cluster):
+    """A start that can't have its memory says how much it needs, and changes nothing; with enough
+    all is there."""
+    cluster.start()
+    put(os.path.join(cluster.mount, "file"), b"bytes")
+    cluster.stop()
+    clusters.unmount(cluster.mount)
+    for limit, words in ((600 * MIB, "MiB of memory"), (12 << 30, "GiB of address space")):
+        result = subprocess.run(
+            ["prlimit", f"--as={limit}", cluster.shoal, "up", cluster.directory, "--mount",
+             cluster.mount], capture_output=True, text=True, check=False,
+            timeout=clusters.START_LIMIT_S, stdin=subprocess.DEVNULL)
+        expect(result.returncode == 1 and result.stderr.count("\n") == 1 and
+               words in result.stderr and "ulimit -v" in result.stderr,
+               f"a start with {limit} bytes: {result.returncode}, {result.stderr.strip()}")
+        expect(cluster.process() is None, "something runs")
+    cluster.start()
+    expect(content(os.path.join(cluster.mount, "file")) == b"bytes", "the file has other bytes")
+
+
+# Each setting.
+
+def least_of_all():
+    """Key -> the least that docs/reference/configuration.md tells, of [sizes] and [limits]."""
+    with open(os.path.join(ROOT, "docs/reference/configuration.md"), encoding="utf-8") as file:
+        text = file.read()
+    units = {"": 1, "KiB": KIB, "MiB": MIB}
+    rows = re.findall(r"^\| `(\w+)` \| (\d+) ?([KM]iB)? \| \d+", text, flags=re.M)
+    return {key: int(number) * units[unit] for key, number, unit in rows}
+
+
+def each_setting_at_its_least(cluster):
+    """A cluster that was used with larger ones serves what it has when each is at its least; only
+    the length of a log stays, and is refused by its name."""
+    cluster.start()
+    folder = os.path.join(cluster.mount, "folder")
+    os.mkdir(folder)
+    for number in range(300):
+        put(os.path.join(folder, f"small{number}"), b"%d" % number)
+    paths = [os.path.join(folder, f"large{number}") for number in range(20)]
+    for path in paths:
+        put(path, path.encode() * 20000)
+    cluster.stop()
+    least = least_of_all()
+    expect(len(least) >= 15, f"the page has {sorted(least)}")
+    log_bytes = clusters.SIZES["disk_log_bytes"]
+    for key, value in least.items():
+        set_to(cluster, key, value)
+    result = cluster.run("up", cluster.directory, "--mount", cluster.mount)
+    expect(result.returncode == 1 and "log has " in result.stderr and
+           " bytes, configured are" in result.stderr,
+           f"another length of the log: {result.returncode}, {result.stderr.strip()}")
+    set_to(cluster, "disk_log_bytes", log_bytes)
+    for end in (cluster.stop, cluster.kill, cluster.stop):
+        cluster.start()
+        for number in range(300):
+            expect(content(os.path.join(folder, f"small{number}")) == b"%d" % number, "lost bytes")
+        for path in paths:
+            expect(content(path) == path.encode() * 20000, f"{path} has other bytes")
+        goes(put, os.path.join(folder, "again"), b"a" * 5000)
+        goes(overwrite, paths[0], paths[0].encode() * 20000)
+        end()
+
+
+TESTS = [(data_is_full, {"osts": 1, "sizes": SMALL}),
+         (cut_and_remove_go_on, {"osts": 1, "sizes": SMALL}),
+         (storage_disk_is_full, {"osts": 1, "sizes": SMALL}),
+         (metadata_disk_is_full, {"osts": 1, "sizes": SMALL}),
+         (all_is_full_at_a_kill, {"osts": 1, "sizes": SMALL}),
+         (open_files_made_smaller, {"osts": 1, "apart": True}),
+         (open_files_of_a_mount, {"osts": 1, "apart": True}),
+         (requests_wait_their_turn, {"osts": 1, "apart": True}),
+         (sessions_made_smaller, {"osts": 1, "apart": True}),
+         (descriptors_run_out, {"osts": 1, "afar": True}),
+         (memory_is_short, {"osts": 1}),
+         (each_setting_at_its_least, {"osts": 2})]
+
+
+def main():
+    def play(of):
+        test, shape = of
+        with clusters.Cluster(sys.argv[1], **shape) as cluster:
+            try:
+                test(cluster)
+            finally:
+                # Disks of a target are below the directory, where close() looks for no mounts.
+                process = cluster.process()
+                if process is not None:
+                    cluster.note_regions()
+                    clusters.end_process(process)
+                for name in ("mdt0", "ost0"):
+                    clusters.unmount(cluster.path(name))
+
+    return drive(__doc__, TESTS, play, name=lambda of: of[0].__name__)
+
+
+sys.exit(main())
