@@ -138,18 +138,34 @@ static int check_is_zero(struct disk_log *log, const struct disk_log_options *op
     return r;
 }
 
-/* The other one is whole, or may be: a start needs one. */
-static void superblock_check(struct disk_log *log, const struct log_superblock *superblock,
-                             bool *found) {
-    if (superblock->crc == superblock_crc(superblock) &&
-        (!*found || superblock->sequence > log->superblock.sequence)) {
-        log->superblock = *superblock;
-        *found = true;
+/* Of a newer format nothing is known but that it begins as ours, with a crc of the whole, however
+ * long that is: another number in a format that we know is damage. */
+static bool superblock_is_newer(const uint8_t *block) {
+    static const uint8_t no_crc[sizeof(uint32_t)];
+    const size_t crc_at = offsetof(struct log_superblock, crc);
+    uint32_t wanted = load_le32(block + crc_at);
+    uint32_t crc = crc32c(crc32c(0, block, crc_at), no_crc, sizeof no_crc);
+
+    if (load_le32(block + offsetof(struct log_superblock, format)) <= LOG_FORMAT) {
+        return false;
     }
+    for (size_t at = crc_at + sizeof no_crc; at < BLOCK_BYTES; at += sizeof(uint64_t)) {
+        crc = crc32c(crc, block + at, sizeof(uint64_t));
+        if (crc == wanted) {
+            return true;
+        }
+    }
+    return false;
 }
 
-/* What a start takes for true when the other superblock, which may be the newer, can't be read:
- * that one told of a start more, which found no ring and all that was not synced lost. */
+/* A start needs one that is whole. */
+static bool superblock_is_whole(const struct log_superblock *superblock) {
+    return superblock->magic == LOG_SUPERBLOCK_MAGIC && superblock->format > 0 &&
+           superblock->format <= LOG_FORMAT && superblock->crc == superblock_crc(superblock);
+}
+
+/* What a start takes for true when the other superblock, which may be the newer, is damaged: that
+ * one told of a start more, which found no ring and all that was not synced lost. */
 static void superblock_assume(struct disk_log *log) {
     struct log_superblock *superblock = &log->superblock;
 
@@ -168,39 +184,55 @@ static int refuse_unreadable(const struct disk_log *log, uint64_t offset, char p
     return -ERR_IO;
 }
 
+/* The one at `place`. -ERR_CORRUPT: it is not whole; -ERR_IO. */
+static int read_superblock(struct disk_log *log, uint64_t place, struct log_superblock *superblock,
+                           char problem[256]) {
+    int r = disk_log_run(log, ENV_IO_READ, place, BLOCK_BYTES);
+
+    if (r < 0) {
+        return r;
+    }
+    memcpy(superblock, log->stage, sizeof *superblock);
+    if (superblock->magic == LOG_SUPERBLOCK_MAGIC && superblock_is_newer(log->stage)) {
+        snprintf(problem, 256, "%s has format %u, this version reads up to %d: use a newer one",
+                 log->path, superblock->format, LOG_FORMAT);
+        return -ERR_NEWER_FORMAT;
+    }
+    if (!superblock_is_whole(superblock)) {
+        return -ERR_CORRUPT;
+    }
+    if (superblock->format == 1) {
+        superblock->counted_from = UINT64_MAX;
+    }
+    return 0;
+}
+
 static int read_superblocks(struct disk_log *log, bool *ret_found, char problem[256]) {
-    uint64_t unreadable = 0;
+    int unreadable = 0;
+    uint64_t damaged_at = 0;
 
     *ret_found = false;
-    for (uint64_t i = 0; i < 2; i++) {
+    for (uint64_t place = 0; place < DISK_LOG_REGION_START; place += BLOCK_BYTES) {
         struct log_superblock superblock;
-        int r = disk_log_run(log, ENV_IO_READ, i * BLOCK_BYTES, BLOCK_BYTES);
+        int r = read_superblock(log, place, &superblock, problem);
 
-        if (r == -ERR_IO) {
-            unreadable = i * BLOCK_BYTES;
-            log->superblock_is_unreadable = true;
-            continue;
-        }
-        if (r < 0) {
+        if (r == -ERR_IO || r == -ERR_CORRUPT) {
+            log->superblock_is_damaged = true;
+            damaged_at = unreadable < 0 ? damaged_at : place;
+            unreadable = r == -ERR_IO ? r : unreadable;
+        } else if (r < 0) {
             return r;
+        } else if (!*ret_found || superblock.sequence > log->superblock.sequence) {
+            log->superblock = superblock;
+            *ret_found = true;
         }
-        memcpy(&superblock, log->stage, sizeof superblock);
-        if (superblock.magic != LOG_SUPERBLOCK_MAGIC || superblock.format == 0) {
-            continue;
-        }
-        if (superblock.format == 1) {
-            superblock.counted_from = UINT64_MAX;
-        }
-        if (superblock.format > LOG_FORMAT) {
-            snprintf(problem, 256, "%s has format %u, this version reads up to %d: use a newer one",
-                     log->path, superblock.format, LOG_FORMAT);
-            return -ERR_NEWER_FORMAT;
-        }
-        superblock_check(log, &superblock, ret_found);
     }
-    if (log->superblock_is_unreadable && !*ret_found) {
-        return refuse_unreadable(log, unreadable, problem);
+    if (unreadable < 0 && !*ret_found) {
+        return refuse_unreadable(log, damaged_at, problem);
     }
+    log->superblock_damaged_at = damaged_at;
+    /* The first one is alone until the log has served. */
+    log->superblock_is_damaged &= *ret_found && (unreadable < 0 || log->superblock.sequence > 1);
     return 0;
 }
 
@@ -209,11 +241,16 @@ static int check_totals(const struct log_superblock *superblock, const char *pat
                         char problem[256]) {
     if (superblock->tail_offset % BLOCK_BYTES != 0 || superblock->tail_offset > LOG_TOTAL_MAX ||
         superblock->tail_position == 0 || superblock->tail_position > LOG_TOTAL_MAX) {
-        snprintf(problem, 256, "%s: its superblock names a place that no batch can have", path);
+        snprintf(problem, 256,
+                 "%s: its superblock names a place that no batch can have: restore DIR from a "
+                 "backup",
+                 path);
         return -ERR_CORRUPT;
     }
     if (superblock->term > LOG_TOTAL_MAX || superblock->sequence > LOG_TOTAL_MAX) {
-        snprintf(problem, 256, "%s: its superblock counts more starts than there can have been",
+        snprintf(problem, 256,
+                 "%s: its superblock counts more starts than there can have been: restore DIR from "
+                 "a backup",
                  path);
         return -ERR_CORRUPT;
     }
@@ -229,18 +266,25 @@ static int check_superblock(struct disk_log *log, const struct disk_log_options 
         return r;
     }
     if (memcmp(log->superblock.owner_id, options->owner_id, LOG_OWNER_BYTES) != 0) {
-        snprintf(problem, 256, "%s belongs to another target", options->path);
+        snprintf(problem, 256,
+                 "%s belongs to another target: files of two were exchanged, or another cluster's "
+                 "lie here: put the right ones back",
+                 options->path);
         return -ERR_NOT_OURS;
     }
     if (options->log_id.value != 0 && options->log_id.value != disk_log_id(log).value) {
-        snprintf(problem, 256, "%s is log %016" PRIx64 ", the cluster has log %016" PRIx64 " there",
+        snprintf(problem, 256,
+                 "%s is log %016" PRIx64 ", the cluster has log %016" PRIx64
+                 " there: put the right one back",
                  options->path, disk_log_id(log).value, options->log_id.value);
         return -ERR_NOT_OURS;
     }
     if (log->superblock.region_bytes != log->region_bytes) {
-        snprintf(problem, 256, "%s has %llu bytes, configured are %llu", options->path,
-                 (unsigned long long)log->superblock.region_bytes,
-                 (unsigned long long)log->region_bytes);
+        snprintf(problem, 256,
+                 "the disk log %s has %" PRIu64 " bytes, configured are %" PRIu64
+                 ": put disk_log_bytes back",
+                 options->path, DISK_LOG_REGION_START + log->superblock.region_bytes,
+                 DISK_LOG_REGION_START + log->region_bytes);
         return -ERR_INVALID;
     }
     if (size_bytes < DISK_LOG_REGION_START + log->region_bytes) {
@@ -318,8 +362,10 @@ int disk_log_check(const struct disk_log_options *options, char problem[256]) {
     if (r == -ERR_NOT_FOUND) {
         snprintf(problem, 256, "%s is missing", options->path);
     } else if (r == 0 && !found) {
-        snprintf(problem, 256, "%s is no disk log, or its beginning was overwritten",
-                 options->path);
+        snprintf(problem, 256,
+                 "%s is no disk log, or its beginning was overwritten: neither of its superblocks, "
+                 "at bytes 0 and %d, is whole: restore DIR from a backup",
+                 options->path, BLOCK_BYTES);
         r = -ERR_CORRUPT;
     }
     r = looked(&log, options, r < 0 ? r : check_superblock(&log, options, problem), problem);
@@ -335,7 +381,7 @@ int disk_log_open(struct disk_log *log, const struct disk_log_options *options, 
 
     if (r == 0 && found) {
         r = check_superblock(log, options, problem);
-        if (r == 0 && log->superblock_is_unreadable) {
+        if (r == 0 && log->superblock_is_damaged) {
             superblock_assume(log);
         } else if (r == 0 && log->superblock.term == 0) {
             /* A ring bears the id of its log, which may not be on disk yet. */

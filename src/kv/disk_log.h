@@ -37,15 +37,16 @@ struct disk_log {
     uint64_t last_position; /* newest record in it */
     uint32_t last_crc;      /* of that record */
     uint64_t unreadable;    /* behind a replay: where a batch might follow, byte; 0: all was read */
-    bool superblock_is_unreadable; /* one of the two */
-    uint8_t *stage;                /* stage_bytes and a block, aligned */
+    bool superblock_is_damaged;     /* one of the two: not whole, or the medium can't read it */
+    uint64_t superblock_damaged_at; /* where that one lies, byte */
+    uint8_t *stage;                 /* stage_bytes and a block, aligned */
     struct env_io io;
     char path[56]; /* for messages */
 };
 
 /* (start) Formats a missing file, or one that is all zeros. One that is there is read when all has
  * come that was written before, also by a process that was killed (env.h, ALLOCATE). Of its two
- * superblocks one may be unreadable: the start counts as one behind a loss. -ERR_NOT_OURS,
+ * superblocks one may be damaged: the start counts as one behind a loss. -ERR_NOT_OURS,
  * -ERR_NEWER_FORMAT, -ERR_CORRUPT, -ERR_IO, -ERR_NO_SPACE with a line in problem. */
 MUST_CHECK int disk_log_open(struct disk_log *log, const struct disk_log_options *options,
                              char problem[256]);

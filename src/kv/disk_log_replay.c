@@ -118,9 +118,11 @@ static int refuse_missing(const struct disk_log *log, uint64_t durable_upto, cha
                  log->unreadable);
     }
     snprintf(problem, 256,
-             "%s: the disk log is damaged: record %" PRIu64 " is missing though %" PRIu64
+             "%s: the disk log is damaged at byte %" PRIu64 ": record %" PRIu64
+             " is missing though %" PRIu64
              " was durable%s: check the disk, restore DIR from a backup",
-             log->path, log->last_position + 1, durable_upto, unreadable);
+             log->path, DISK_LOG_REGION_START + log->head % log->region_bytes,
+             log->last_position + 1, durable_upto, unreadable);
     return log->unreadable > 0 ? -ERR_IO : -ERR_CORRUPT;
 }
 
@@ -201,8 +203,9 @@ int disk_log_replay(struct disk_log *log,
         if (r < 0) {
             if (!problem[0]) {
                 snprintf(problem, 256,
-                         "%s: the disk log cannot be replayed at record %" PRIu64 ": %s", log->path,
-                         log->last_position + 1, err_text(r));
+                         "%s: the disk log cannot be replayed at record %" PRIu64
+                         ": %s: restore DIR from a backup",
+                         log->path, log->last_position + 1, err_text(r));
             }
             return r;
         }

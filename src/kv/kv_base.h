@@ -50,6 +50,9 @@ struct kv_base_options {
     uint64_t memory_bytes; /* reads are warm while the store is smaller than this */
     uint64_t map_bytes;    /* LMDB only: how large the file may grow; 0: see kv_lmdb.h */
     void *store;           /* kv_mem: its struct kv_mem_store; else NULL */
+    /* Lines for the operator, or NULL. */
+    void (*log)(void *context, const char *line);
+    void *log_context;
 };
 
 struct kv_base_ops {

@@ -12,14 +12,17 @@
  * owner's; warm opens its own on each call; commits have LMDB's only writer, on the lane WRITE. */
 #include "kv/kv_lmdb.h"
 #include "kv/kv_base_row.h"
+#include "kv/kv_lmdb_check.h"
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <lmdb.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -157,6 +160,61 @@ static int lmdb_open_mapped(struct kv_base *base, size_t map_bytes) {
         base->lmdb = NULL;
     }
     base->used_bytes_max = map_bytes - MIN(map_bytes / 8, RESERVE_BYTES);
+    return r;
+}
+
+static void say_of_rows(const struct kv_base *base, const struct kv_base_options *options,
+                        const struct lmdb_check_found *found) {
+    char line[PATH_BYTES_MAX + 256];
+
+    if (found->damaged_rows > 0 && options->log) {
+        (void)snprintf(line, sizeof line,
+                       "%s: damaged rows: %" PRIu64 ", the first at byte %" PRIu64
+                       ": what needs them answers EIO, or is missing: `shoal fsck` tells more; "
+                       "check the disk, restore DIR from a backup",
+                       base->path, found->damaged_rows, found->damaged_row_at);
+        options->log(options->log_context, line);
+    }
+}
+
+static int check_mapped(const struct kv_base *base, const struct kv_base_options *options,
+                        struct bytes file, char ret_problem[PROBLEM_BYTES]) {
+    struct lmdb_check_found found;
+    char what[96];
+    int r = lmdb_check(file.data, file.size, &found, what);
+
+    if (r < 0) {
+        return problem_set(ret_problem, r,
+                           "%s/" KV_LMDB_NAME
+                           " is damaged: %s: check the disk, and restore DIR from a backup",
+                           options->directory, r == -ERR_CORRUPT ? what : err_text(r));
+    }
+    say_of_rows(base, options, &found);
+    return 0;
+}
+
+/* Before LMDB trusts it. What can't be opened or mapped is for LMDB to tell. */
+static int file_check(const struct kv_base *base, const struct kv_base_options *options,
+                      char ret_problem[PROBLEM_BYTES]) {
+    int fd = open(base->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat stat;
+    int r = 0;
+
+    if (fd >= 0 && fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode) && stat.st_size > 0) {
+        size_t size_bytes = (size_t)stat.st_size;
+        void *file = mmap(NULL, size_bytes, PROT_READ, MAP_SHARED, fd, 0);
+
+        if (file != MAP_FAILED) {
+            if (size_bytes <= LMDB_CHECK_BYTES_MAX) {
+                (void)madvise(file, size_bytes, MADV_WILLNEED);
+            }
+            r = check_mapped(base, options, (struct bytes){file, size_bytes}, ret_problem);
+            (void)munmap(file, size_bytes);
+        }
+    }
+    if (fd >= 0) {
+        (void)close(fd);
+    }
     return r;
 }
 
@@ -386,6 +444,9 @@ static int lmdb_open(const struct kv_base_options *options, struct kv_base **ret
     if (r < 0) {
         (void)problem_set(ret_problem, r, "%s: %s", options->directory, err_text(r));
     } else {
+        r = file_check(base, options, ret_problem);
+    }
+    if (r == 0) {
         r = access(base->path, F_OK) < 0 && errno == ENOENT ? file_create(base) : 0;
         if (r == 0) {
             r = lmdb_open_file(base, options->map_bytes ? options->map_bytes : MAP_BYTES_MAX);

@@ -5,8 +5,8 @@
  * LMDB reads through a mapping of the file. So the pages that it read are the page cache's, not
  * the process's own; and a medium that fails under a read ends the process, as a crash would, with
  * a line that names the file where there is a handler (env/env_fault.h). Rows that rotted are found
- * by their CRC; a page of LMDB's own that rotted may only be found by its assertions, which end the
- * process as well.
+ * by their CRC; pages of LMDB's own at open, in a file that kv_lmdb_check looks through. One that
+ * rots later, or in a larger file, may only be found by LMDB's assertions, which end the process.
  *
  * Limit: the file may grow to 1 TiB, or to as much as could be mapped at open when the address
  * space of the process is limited (16 GiB at least). An eighth, 1.2 GB at most, is kept for commits

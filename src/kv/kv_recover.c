@@ -231,7 +231,9 @@ static int open_base(struct kv *kv, char problem[256]) {
                                             .root = kv->options.root,
                                             .directory = kv->options.directory,
                                             .memory_bytes = kv->options.base_memory_bytes,
-                                            .store = kv->options.base_store};
+                                            .store = kv->options.base_store,
+                                            .log = kv->options.log,
+                                            .log_context = kv->options.log_context};
     struct kv_key key = kv_applied_key();
     struct bytes value;
     int r = kv->options.base->open(&options, &kv->base, problem);
@@ -268,7 +270,9 @@ static int refuse_short(struct kv_replay *replay) {
                  kv->log.unreadable);
     }
     snprintf(replay->problem, 256,
-             "%s: the disk log ends at record %" PRIu64 ", the base holds %" PRIu64 "%s",
+             "%s: the disk log ends at record %" PRIu64 ", the base holds %" PRIu64
+             "%s: one of the two is an older copy, or another's, or the disk lost data: put the "
+             "right one back, or restore DIR from a backup",
              kv->options.directory, kv->log.last_position, kv->applied, unreadable);
     return kv->log.unreadable > 0 ? -ERR_IO : -ERR_CORRUPT;
 }
@@ -289,10 +293,13 @@ static int open_log(struct kv *kv, struct kv_replay *replay) {
         return r;
     }
     if (kv->applied + 1 < kv->log.superblock.tail_position) {
-        snprintf(replay->problem, 256,
-                 "%s: the base holds records up to %" PRIu64 ", the disk log begins at %" PRIu64
-                 ": some are missing",
-                 kv->options.directory, kv->applied, kv->log.superblock.tail_position);
+        snprintf(
+            replay->problem, 256,
+            "%s: the base holds records up to %" PRIu64 ", the disk log begins at %" PRIu64
+            ": some are missing: %s/base.mdb or the log is an older copy, or another's: put the "
+            "right one back",
+            kv->options.directory, kv->applied, kv->log.superblock.tail_position,
+            kv->options.directory);
         return -ERR_CORRUPT;
     }
     uint64_t applied_term = kv->term;
@@ -310,24 +317,25 @@ static int open_log(struct kv *kv, struct kv_replay *replay) {
     return r;
 }
 
-/* The superblock that can't be read may be the newer one: a log that does not go with the other is
- * not damaged for that. */
+/* The superblock that is damaged may be the newer one: a log that does not go with the other is not
+ * damaged for that. */
 static int refuse_older(const struct kv *kv, char problem[256]) {
     snprintf(problem, 256,
-             "%s: one of its superblocks cannot be read, and the other one is too old: check the "
-             "disk, and restore DIR from a backup",
-             kv->log.path);
+             "%s: its superblock at byte %" PRIu64
+             " is damaged, and the other one is too old: check the disk, and restore DIR from a "
+             "backup",
+             kv->log.path, kv->log.superblock_damaged_at);
     return -ERR_IO;
 }
 
 static void say_of_superblock(const struct kv *kv) {
     char line[256];
 
-    if (kv->log.superblock_is_unreadable && kv->options.log) {
+    if (kv->log.superblock_is_damaged && kv->options.log) {
         snprintf(line, sizeof line,
-                 "%s: one of the superblocks of its log could not be read, and was written anew: "
-                 "check the disk",
-                 kv->options.directory);
+                 "%s: one of the superblocks of its log, at byte %" PRIu64
+                 ", was damaged, and is written anew: check the disk",
+                 kv->options.directory, kv->log.superblock_damaged_at);
         kv->options.log(kv->options.log_context, line);
     }
 }
@@ -342,7 +350,7 @@ int kv_recover(struct kv *kv, char problem[256]) {
     }
     if (r == 0) {
         r = open_log(kv, &replay);
-        r = r == -ERR_CORRUPT && kv->log.superblock_is_unreadable ? refuse_older(kv, problem) : r;
+        r = r == -ERR_CORRUPT && kv->log.superblock_is_damaged ? refuse_older(kv, problem) : r;
     }
     if (r == 0) {
         r = kv_recover_ring(kv, &replay);

@@ -25,16 +25,18 @@ static int refuse_unreadable(const struct kv_replay *replay, const char *way_on)
 
 /* The log of another life: that of a copy which was put back, or one that a disk forgot. */
 static int refuse_ring(struct kv_replay *replay, uint64_t position) {
+    const struct disk_log *log = &replay->kv->log;
     char path[RING_PATH_BYTES];
 
-    if (replay->kv->log.unreadable > 0) {
+    if (log->unreadable > 0) {
         return refuse_unreadable(replay, "restore DIR from a backup");
     }
     ring_path(replay->kv, path);
     snprintf(replay->problem, 256,
-             "the ring %s and the disk log disagree from record %" PRIu64
-             " on: if DIR was put back from a copy, remove this file; else the disk lost data",
-             path, position);
+             "the ring %.60s and %.16s disagree from its byte %" PRIu64 ", record %" PRIu64
+             ", on: if DIR was put back from a copy, remove the ring; else the disk lost data: "
+             "restore a backup",
+             path, log->path, DISK_LOG_REGION_START + log->head % log->region_bytes, position);
     return -ERR_CORRUPT;
 }
 

@@ -100,16 +100,32 @@ int manager_map_is_old(struct manager *manager, uint64_t version, const char *wh
     return manager->failure;
 }
 
+/* What is there of the map besides the rows, shoal.conf's or the node's own, names the cluster. */
+static int check_cluster(const struct manager *manager, const uint8_t cluster_id[16]) {
+    if (memcmp(manager->map->cluster_id, cluster_id, 16) == 0) {
+        return 0;
+    }
+    if (manager->options.log) {
+        manager->options.log(manager->options.log_context,
+                             "manager: its rows are another cluster's: put the right base.mdb and "
+                             "log back");
+    }
+    return -ERR_OTHER_CLUSTER;
+}
+
 int manager_map_load(struct manager *manager) {
     struct buffer out = {malloc(MAP_BYTES_MAX), 0, MAP_BYTES_MAX};
     uint64_t known = manager->map->version;
+    uint8_t cluster_id[16];
 
+    memcpy(cluster_id, manager->map->cluster_id, sizeof cluster_id);
     if (!out.data) {
         return -ERR_NO_MEMORY;
     }
     int r = map_read(manager, &out);
     if (r == 0 && out.size > 0) {
         r = cluster_map_decode((struct bytes){out.data, out.size}, manager->map);
+        r = r < 0 ? r : check_cluster(manager, cluster_id);
         r = r < 0 ? r : manager_map_is_old(manager, known, "this node");
     } else if (r == 0) {
         uint64_t position;

@@ -371,7 +371,8 @@ static void take_in(struct group *group, struct message *message) {
 /* The group's own work: goes on as far as it can without waiting. */
 static void jobs_step(struct group *group) {
     if (group->stage == GROUP_LOADING) {
-        int r = load_step(group);
+        char problem[256];
+        int r = load_step(group, problem);
 
         if (r < 0 && r != -ERR_PENDING) {
             group_fail(group, r);

@@ -144,7 +144,7 @@ void group_again(struct group *group);
 /* start.c: formats an empty state, checks whose it is, reads what needs no waiting. (start) */
 MUST_CHECK int start_read(struct group *group, char ret_problem[256]);
 /* A stretch of what a start has to read besides; 0 when serving may begin. */
-MUST_CHECK int load_step(struct group *group);
+MUST_CHECK int load_step(struct group *group, char problem[256]);
 /* After a start: frees what nobody has open, some at a time. */
 void sweep_step(struct group *group);
 void sweep_again(struct group *group);

@@ -10,8 +10,10 @@
 static const struct kv_need start_need = {.rows = 3, .value_bytes = 1000, .record_bytes = 1000};
 enum { SLOTS_ROW_RECORD_BYTES = sizeof(struct slots_row) + KV_ROW_RECORD_BYTES };
 
-static int problem_say(char problem[256], int result, const char *text) {
-    (void)snprintf(problem, 256, "%s", text);
+static int problem_say(const struct group *group, char problem[256], int result, const char *text) {
+    const char *directory = group->options.kv.directory;
+
+    (void)snprintf(problem, 256, "%.100s: %s", directory ? directory : "metadata", text);
     return result;
 }
 
@@ -128,10 +130,17 @@ static int identity_check(struct group *group, const struct group_row *row, char
     const struct cluster_map *map = group->map;
 
     if (memcmp(row->cluster_id, map->cluster_id, sizeof row->cluster_id) != 0) {
-        return problem_say(problem, -ERR_NOT_OURS, "the metadata belongs to another cluster");
+        return problem_say(group, problem, -ERR_NOT_OURS,
+                           "its rows are another cluster's: put the right base.mdb and log back");
     }
     if (row->target != group->options.target.value || row->group != group->options.target.value) {
-        return problem_say(problem, -ERR_NOT_OURS, "the metadata belongs to another target");
+        return problem_say(group, problem, -ERR_NOT_OURS,
+                           "its rows are another target's: put the right base.mdb and log back");
+    }
+    if (memcmp(row->hash_key, map->name_hash_key, sizeof row->hash_key) != 0) {
+        return problem_say(group, problem, -ERR_NOT_OURS,
+                           "its names were hashed by another key: put name_hash_key of shoal.conf "
+                           "back");
     }
     group->hash = (struct name_hash){{{row->hash_key[0], row->hash_key[1]}}, row->hash_bits};
     return 0;
@@ -218,9 +227,11 @@ int start_read(struct group *group, char ret_problem[256]) {
     group->load_stage = LOAD_IDENTITY;
     group->sessions.losses = kv_losses(group->kv);
     group_map_read(group);
-    int r = load_step(group);
+    int r = load_step(group, ret_problem);
     if (r == -ERR_CORRUPT && ret_problem[0] == '\0') {
-        return problem_say(ret_problem, r, "a row of the metadata group's own is damaged");
+        return problem_say(group, ret_problem, r,
+                           "a row of the metadata group's own is damaged: restore DIR from a "
+                           "backup");
     }
     if (r == 0) {
         group->stage = GROUP_SERVING;
@@ -346,8 +357,7 @@ static int load_sync(struct group *group) {
     return 0;
 }
 
-int load_step(struct group *group) {
-    char problem[256];
+int load_step(struct group *group, char problem[256]) {
     int r = 0;
 
     while (r == 0 && group->load_stage != LOAD_DONE) {

@@ -42,7 +42,10 @@ static int label_check(struct ost *ost, uint64_t *ret_label, char problem[256]) 
         return 0;
     }
     if (label.crc != crc32c(0, &label, offsetof(struct store_label, crc))) {
-        snprintf(problem, 256, "the label of %s is damaged", path);
+        snprintf(problem, 256,
+                 "the label of %s, at byte 0, is damaged: check the disk, and restore DIR from a "
+                 "backup",
+                 path);
         return -ERR_CORRUPT;
     }
     if (label.format > STORE_FORMAT) {
@@ -51,8 +54,9 @@ static int label_check(struct ost *ost, uint64_t *ret_label, char problem[256]) 
         return -ERR_NEWER_FORMAT;
     }
     if (label.target != ost->options.target.value || label.label == 0) {
-        snprintf(problem, 256, "%s belongs to target %" PRIu32 ", not to %" PRIu32, path,
-                 label.target, ost->options.target.value);
+        snprintf(problem, 256,
+                 "%s belongs to target %" PRIu32 ", not to %" PRIu32 ": put the right file back",
+                 path, label.target, ost->options.target.value);
         return -ERR_NOT_OURS;
     }
     *ret_label = label.label;
@@ -106,6 +110,7 @@ static int file_prepare(struct ost *ost, uint64_t *ret_size) {
     }
     ost->block_size_max = options->data_bytes_max / BLOCK_BYTES;
     ost->was_empty = size == 0;
+    ost->found_blocks = size / BLOCK_BYTES;
     if (size >= BLOCK_BYTES) {
         /* What a killed process had still with the medium is in the file before anything is read
          * of it, or written to blocks that it has never recorded. */
@@ -169,8 +174,9 @@ static int load_format(struct ost *ost) {
 
     if (ost->file_label != 0) {
         snprintf(ost->problem, sizeof ost->problem,
-                 "the index of %s is missing: %s does not hold it", ost->options.data_path,
-                 ost->options.kv.directory);
+                 "the index of %s is missing: %s does not hold it: put the right base.mdb and log "
+                 "back",
+                 ost->options.data_path, ost->options.kv.directory);
         return -ERR_CORRUPT;
     }
     ost->env->ops->random(ost->env, &ost->label, sizeof ost->label);
@@ -217,8 +223,8 @@ static int load_state(struct ost *ost) {
     bool label_fits = ost->file_label == state.label || (ost->file_label == 0 && !state.labelled);
     if (ost->was_empty || !label_fits || state.target != ost->options.target.value) {
         snprintf(ost->problem, sizeof ost->problem,
-                 "%s is not the data file that the index in %s is about", ost->options.data_path,
-                 ost->options.kv.directory);
+                 "%s is not the data file that the index in %s is about: put the right one back",
+                 ost->options.data_path, ost->options.kv.directory);
         return -ERR_CORRUPT;
     }
     ost->label = state.label;
@@ -265,12 +271,16 @@ static int load_bitmap(struct ost *ost, struct bytes value) {
     for (size_t i = offset; i < value.size; i++) {
         for (unsigned bits = value.data[i]; bits; bits &= bits - 1) {
             uint64_t block = first + (i - offset) * 8 + (unsigned)__builtin_ctz(bits);
-            int r = blocks_mark(&ost->blocks, block);
+            int r = block >= ost->found_blocks && !ost->was_empty
+                        ? -ERR_CORRUPT
+                        : blocks_mark(&ost->blocks, block);
 
             if (r < 0) {
                 snprintf(ost->problem, sizeof ost->problem,
-                         "%s ends at block %" PRIu64 ", but block %" PRIu64 " is in use",
-                         ost->options.data_path, ost->blocks.block_count, block);
+                         "%s was cut short: it had %" PRIu64 " bytes, and byte %" PRIu64
+                         " is in use: restore DIR from a backup",
+                         ost->options.data_path, ost->found_blocks * BLOCK_BYTES,
+                         block * BLOCK_BYTES);
                 return r;
             }
         }

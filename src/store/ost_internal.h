@@ -110,7 +110,8 @@ struct ost {
     uint64_t reserve_blocks;
     uint64_t held_blocks;    /* taken by writes that have no record yet */
     uint64_t block_size_max; /* blocks it may grow to, or has already */
-    uint64_t file_blocks;    /* as found at open */
+    uint64_t found_blocks;   /* that the data file had before the open, whole ones */
+    uint64_t file_blocks;    /* that it has since */
     uint64_t file_label;     /* 0: none yet */
     bool was_empty;
     uint64_t recovered;       /* records that were not on disk at open: it serves when they are */

@@ -564,7 +564,7 @@ def _(scene):
     return up_mounted(scene)
 
 
-@row("log-size-changed", 1, "log", "bytes")
+@row("log-size-changed", 1, "the disk log mdt0/log", "bytes", "put disk_log_bytes back")
 def _(scene):
     scene.run_once()
     scene.configure("disk_log_bytes = 8388608", "disk_log_bytes = 67108864")

@@ -120,7 +120,7 @@ def put_back(scene):
     shutil.rmtree(scene.directory)
     os.rename(copy, scene.directory)
     result = scene.run("up", scene.directory, "--mount", scene.mount)
-    if result.returncode != 1 or "remove this file" not in result.stderr:
+    if result.returncode != 1 or "remove the ring" not in result.stderr:
         raise Failed(f"the start with other rings answers {result.returncode}: {result.stderr}")
     named = [path for path in scene.rings() if path in result.stderr]
     if len(named) != 1:

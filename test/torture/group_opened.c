@@ -100,7 +100,7 @@ static void check_ring_noted(const struct group *group, const struct log_superbl
     while (longest > UINT64_C(1) << must) {
         must++;
     }
-    MUST(noted == must || group->owner.kv->log.superblock_is_unreadable,
+    MUST(noted == must || group->owner.kv->log.superblock_is_damaged,
          "the log had rings of 2^%u bytes, noted is 2^%u", must, noted);
 }
 
@@ -109,7 +109,7 @@ void group_check_opened(struct group *group, const struct group_findings *found)
     bool gone = found->log && !found->superblock.stopped && !found->ring;
 
     /* Who can't read the newest superblock goes by the one before, which may not know of a stop. */
-    bool known = !group->owner.kv->log.superblock_is_unreadable;
+    bool known = !group->owner.kv->log.superblock_is_damaged;
 
     MUST(known ? group->lines_gone == gone : group->lines_gone <= 1,
          "%u lines say that the ring is gone, it is %s", group->lines_gone,

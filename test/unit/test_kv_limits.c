@@ -543,11 +543,12 @@ static void test_log_behind_its_base(void **state) {
     edge_kill(edge);
     log_copy(edge, ENV_IO_WRITE, log, log_bytes);
     assert_int_equal(edge_open(edge), -ERR_CORRUPT);
-    assert_string_equal(edge->problem, line);
+    assert_memory_equal(edge->problem, line, strlen(line));
+    assert_non_null(strstr(edge->problem, "put the right one back, or restore DIR from a backup"));
     memory_env_block_lose(edge->world, "t/log", DISK_LOG_REGION_START + BLOCK_BYTES);
     assert_int_equal(edge_open(edge), -ERR_IO);
     assert_memory_equal(edge->problem, line, strlen(line));
-    assert_string_equal(edge->problem + strlen(line), ": byte 12288 of it cannot be read");
+    assert_non_null(strstr(edge->problem, ": byte 12288 of it cannot be read"));
     free(log);
     edge_free(edge);
 }
