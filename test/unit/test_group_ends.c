@@ -116,7 +116,7 @@ static void test_links(void **state) {
     const struct bench_options options = {.seed = 31};
     struct meta_bench *bench = bench_new(&options);
     struct inode_row row;
-    struct ino ino;
+    struct ino ino = {0};
 
     (void)state;
     assert_int_equal(create(bench, 0, &ino), 0);
