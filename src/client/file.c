@@ -64,7 +64,9 @@ void file_see_capability(struct open_file *file, const struct capability *capabi
 }
 
 void file_restarted(struct open_file *file, const struct reopen_reply *reply) {
-    file->attributes.epoch = reply->epoch;
+    /* Where it went back with its power, what we have is no newer than that; else no newer than it
+     * was, whatever has changed there since. */
+    file->attributes.epoch = MIN(file->attributes.epoch, reply->epoch);
     file->seen_ns = 0;
     bool known = reply->capability.ino.value == file->ino.value;
     /* What it was told of the size may be among what it has lost; where it has lost that there are
