@@ -598,10 +598,13 @@ def change_text(name, old, new):
 
 
 def flip_setting(key):
-    """The lowest bit of a value's first digit."""
+    """A value's first digit becomes another one, which has a meaning, too: of a letter 0, else the
+    one that has another lowest bit."""
     def change(scene):
-        flip(scene.path("shoal.conf"),
-             read(scene.path("shoal.conf")).index(f"\n{key} = ".encode()) + len(key) + 4, 1)
+        path = scene.path("shoal.conf")
+        at = read(path).index(f"\n{key} = ".encode()) + len(key) + 4
+        digit = read(path, 1, at)[0]
+        flip(path, at, 1 if digit <= ord("9") else digit ^ ord("0"))
     return change
 
 
