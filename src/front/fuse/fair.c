@@ -86,6 +86,8 @@ static bool may_begin_large(struct fair *fair, struct turn *turn) {
     if (large < fair->large_max + turn->stuck)
         return true;
     now_ns = env_now_ns(fair->env);
+    if (now_ns - MIN(now_ns, atomic_load(&fair->mixed_ns)) >= FAIR_LARGE_NS)
+        return true;
     if (now_ns - MIN(now_ns, atomic_load(&turn->moved_ns)) < FAIR_STUCK_NS)
         return false;
     turn->stuck = large + 1 - fair->large_max;

@@ -11,7 +11,8 @@
  *
  * A share: of the requests of a mount one user has half at work at most, all users but root 15 of
  * 16; and of READs of more than 32 KiB and WRITEs of more than 64 KiB one has as many as there are
- * threads, since each is a copy of up to 1 MiB that others wait behind, here and at the daemon.
+ * threads, since each is a copy of up to 1 MiB that others wait behind, here and at the daemon;
+ * that for a second, as it costs streams on few CPUs a third, and who looks now and then must not.
  * What is beyond waits for his own to end. Counted are requests that went through the FIFOs. Once
  * no large one of a user has been begun or has ended for 100 ms, one more of his may be: so what a
  * server that is away has holds up no others.
@@ -38,7 +39,8 @@
 enum { FAIR_USERS = 64 };
 #define FAIR_STUCK_NS (100 * NS_PER_MS) /* without a move of a user's large ones */
 #define FAIR_TOLD_NS (60 * NS_PER_S)
-#define FAIR_MIXED_NS (60 * NS_PER_S) /* for so long after two users were seen, they take turns */
+#define FAIR_MIXED_NS (60 * NS_PER_S) /* for so long after two users were seen, they take turns, */
+#define FAIR_LARGE_NS NS_PER_S        /* and so long large ones are few */
 
 struct fuse_request;
 
