@@ -53,6 +53,10 @@ bool fair_wanted(struct fair *fair, const struct fuse_request *request, size_t i
     return mixed_ns > 0 && env_now_ns(fair->env) - mixed_ns < FAIR_MIXED_NS;
 }
 
+static bool is_interrupted(const struct fuse_request *request) {
+    return atomic_load(&request->interrupted) == request_header(request)->unique;
+}
+
 void fair_put(struct fair *fair, struct fuse_request *request, size_t in_bytes) {
     uint32_t uid = request_header(request)->uid;
     unsigned place = uid % FAIR_USERS;
@@ -72,6 +76,8 @@ void fair_put(struct fair *fair, struct fuse_request *request, size_t in_bytes) 
     turn->uid = uid;
     fair->waiting |= UINT64_C(1) << place;
     atomic_fetch_add(&fair->count, 1);
+    if (is_interrupted(request)) /* That was read ahead of it. */
+        atomic_store(&fair->interrupted, true);
     pthread_mutex_unlock(&fair->mutex);
     atomic_fetch_add_explicit(&fair->put_count, 1, memory_order_relaxed);
 }
@@ -128,17 +134,20 @@ static struct fuse_request *take_behind(struct fair *fair, unsigned place,
     return request;
 }
 
+/* One that is noted while this looks sets the flag anew. */
 static struct fuse_request *take_interrupted(struct fair *fair) {
+    atomic_store(&fair->interrupted, false);
     for (unsigned place = 0; place < FAIR_USERS; place++) {
         struct fuse_request *before = NULL;
 
         for (struct fuse_request *at = fair->users[place].first; at; at = at->next) {
-            if (atomic_load(&at->interrupted) == request_header(at)->unique)
+            if (is_interrupted(at)) {
+                atomic_store(&fair->interrupted, true); /* There may be more. */
                 return take_behind(fair, place, before);
+            }
             before = at;
         }
     }
-    atomic_store(&fair->interrupted, false);
     return NULL;
 }
 
