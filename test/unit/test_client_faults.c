@@ -195,6 +195,33 @@ static void test_an_idle_client_comes_back(void **state) {
     assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
 }
 
+/* A start tells how new the file is there; what the client has of it is no newer for that, so an
+ * answer from between is not too old for it. */
+static void test_a_start_makes_nothing_newer(void **state) {
+    struct bench *bench = *state;
+    struct toy_server *mdt = &bench->cluster.mdt;
+    struct shoal_file *file = make(bench, "linked", RW);
+    struct toy_file *toy = toy_file_find(&bench->cluster, ino_of(bench, file));
+    struct shoal_request lookup = {
+        .operation = SHOAL_LOOKUP, .ino = SHOAL_INO_ROOT, .name = "linked", .name_bytes = 6};
+    uint64_t epoch = toy->attributes.epoch;
+
+    assert_int_equal(run(bench, &lookup), 0);
+    assert_int_equal(lookup.attributes.nlink, 1);
+    toy->attributes.epoch = epoch + 100;
+    mdt->attached = false;
+    mdt->term++;
+    mdt->detached_result = -ERR_STALE_TERM;
+    bench->cluster.starts++;
+    ticks(bench, 10);
+    assert_int_equal(mdt->seen[OP_REOPEN], 1);
+    toy->attributes.epoch = epoch + 50;
+    toy->attributes.nlink = 2;
+    assert_int_equal(run(bench, &lookup), 0);
+    assert_int_equal(lookup.attributes.nlink, 2);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+}
+
 /* An open for which the server has no room fails who asks, and is shown again before anything else;
  * one whose inode is damaged there holds up nothing. */
 static void test_opens_that_are_not_taken(void **state) {
@@ -690,6 +717,7 @@ int main(void) {
         TEST(a_manager_of_the_version_before_gives_whole_maps),
         TEST(waiting_for_a_map_ends),
         TEST(an_idle_client_comes_back),
+        TEST(a_start_makes_nothing_newer),
         TEST(stale_capability_is_renewed),
         TEST(capabilities_that_are_new_are_tried_on),
         TEST(failed_write_leaves_nothing_behind_the_end),
