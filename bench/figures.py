@@ -10,7 +10,8 @@ A row: {name, value, unit, limit, limit_is, ratio, quartiles, budget, runs, date
 [value, limit] of each run, limit null where there is none; value and limit are their medians, ratio
 is the median of the runs' ratios value / limit, so above 1 is better for rates and worse for times
 and CPU; quartiles are those of the ratios, from five runs on. A budget is of the ratio where there
-is a limit, else of the value; "" is none. Rows of before have no quartiles, date or commit.
+is a limit, else of the value; "" is none. Older rows may lack quartiles, date, commit, or
+their runs.
 """
 
 import json

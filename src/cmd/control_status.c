@@ -320,19 +320,17 @@ static void print_hearing(struct control *control, struct control_socket_connect
 
 /* The mount of a process of its own says so in its log. */
 static void print_share(struct control *control, struct control_socket_connection *connection) {
+    static const char *const shares[] = {
+        [FUSE_SHARE_FILES] = "open files", [FUSE_SHARE_REQUESTS] = "requests at work"};
     struct fuse_mount *mount = control_mount_get(control);
     uint32_t uid;
 
-    if (mount && fuse_mount_share_last(mount, FUSE_SHARE_REQUESTS, &uid)) {
-        control_print(connection,
-                      "           user %" PRIu32
-                      " has met his share of requests at work: see %s/%s\n",
-                      uid, control->directory, LOCAL_LOG_NAME);
-    }
-    if (mount && fuse_mount_share_last(mount, FUSE_SHARE_FILES, &uid)) {
-        control_print(connection,
-                      "           user %" PRIu32 " has met his share of open files: see %s/%s\n",
-                      uid, control->directory, LOCAL_LOG_NAME);
+    for (unsigned i = 0; mount && i < ARRAY_SIZE(shares); i++) {
+        if (fuse_mount_share_last(mount, (enum fuse_share)i, &uid)) {
+            control_print(connection,
+                          "           user %" PRIu32 " has met his share of %s: see %s/%s\n", uid,
+                          shares[i], control->directory, LOCAL_LOG_NAME);
+        }
     }
     if (mount) {
         control_mount_put(control);

@@ -21,6 +21,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -116,6 +117,20 @@ def remove(path):
         shutil.rmtree(path)
     else:
         os.unlink(path)
+
+
+def answer(limit_s, do, *words):
+    """The errno of a call that must not hang; 0: it succeeds."""
+    begin = time.monotonic()
+    number = 0
+    try:
+        do(*words)
+    except OSError as error:
+        number = error.errno
+    took_s = time.monotonic() - begin
+    if took_s > limit_s:
+        raise Failed(f"{do.__name__} {words} has answered {number} after {took_s:.1f} s")
+    return number
 
 
 class Cluster:

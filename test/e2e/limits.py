@@ -41,15 +41,7 @@ def expect(condition, what):
 
 def answer(do, *words):
     """The errno of a call that must not hang; 0: it succeeds."""
-    begin = time.monotonic()
-    number = 0
-    try:
-        do(*words)
-    except OSError as error:
-        number = error.errno
-    took_s = time.monotonic() - begin
-    expect(took_s <= ANSWER_LIMIT_S, f"{do.__name__} has answered {number} after {took_s:.1f} s")
-    return number
+    return clusters.answer(ANSWER_LIMIT_S, do, *words)
 
 
 def refused(number, do, *words):

@@ -1764,16 +1764,10 @@ AGAIN_LIMIT_S = 10
 
 
 def answer(do, *words):
-    """The errno of a call that must not hang; 0: it succeeds."""
-    begin = time.monotonic()
-    error_number = 0
-    try:
-        do(*words)
-    except OSError as error:
-        error_number = error.errno
-    took_s = time.monotonic() - begin
-    if error_number not in (0, errno.ENOSPC) or took_s > ANSWER_LIMIT_S:
-        raise clusters.Failed(f"{do.__name__} {words} answers {error_number} after {took_s:.1f} s")
+    """0 or ENOSPC, of a call that must not hang."""
+    error_number = clusters.answer(ANSWER_LIMIT_S, do, *words)
+    if error_number not in (0, errno.ENOSPC):
+        raise clusters.Failed(f"{do.__name__} {words} answers {error_number}")
     return error_number
 
 
