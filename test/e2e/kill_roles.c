@@ -31,6 +31,7 @@ struct node {
     struct role *role;
     struct kill_daemon daemon;
     uint64_t killed_ms;  /* in this round; 0: not */
+    uint64_t gone_ms;    /* when it was killed last, maybe while it started */
     uint64_t back_ms;    /* 0: it is away */
     uint64_t longest_ms; /* of the calls that were under way meanwhile */
 };
@@ -71,7 +72,7 @@ static void victims_kill(struct stage *stage) {
         struct node *node = stage->victims[i];
 
         kill(node->daemon.process, SIGKILL);
-        node->killed_ms = kill_now_ms();
+        node->killed_ms = node->gone_ms = kill_now_ms();
         node->back_ms = 0;
         node->longest_ms = 0;
     }
@@ -229,11 +230,12 @@ static void starter_tell(struct stage *stage, struct node *node, bool is_killed)
     }
 }
 
-/* It may be killed again while it starts. */
+/* It may be killed again while it starts, or behind that, when calls have been answered. */
 static void node_bring_back(struct stage *stage, struct node *node) {
     kill_daemon_wait(&node->daemon);
     if (prng_chance(&stage->prng, 1, 4)) {
         starter_tell(stage, node, true);
+        node->gone_ms = kill_now_ms();
     }
     starter_tell(stage, node, false);
     stage_lock(stage);
@@ -268,7 +270,7 @@ static void round_kill(struct stage *stage, struct node *victims[2], bool at_onc
 /* After the threads have ended. */
 static void victim_count(const struct node *node) {
     struct role *role = node->role;
-    uint64_t away_ms = node->back_ms - node->killed_ms;
+    uint64_t away_ms = node->back_ms - node->gone_ms;
 
     role->kills++;
     role->felt += 2 * node->longest_ms >= away_ms;

@@ -15,7 +15,7 @@
  *     kills of NAME: COUNT, FELT of them waited for, the longest call N ms
  *
  * where a kill is waited for when a call that was under way took half of the time or more for which
- * the daemon was away. */
+ * the daemon was away; one that was killed again as it started, since then. */
 #pragma once
 
 /* The exit status. */
