@@ -70,6 +70,7 @@ enum shoal_set {
 enum { SHOAL_RENAME_NO_REPLACE = 1, SHOAL_RENAME_EXCHANGE = 2 };
 enum { SHOAL_KEEP_SIZE = 1, SHOAL_PUNCH_HOLE = 2, SHOAL_ZERO_RANGE = 16 }; /* Linux's numbers */
 enum { SHOAL_SEEK_DATA = 3, SHOAL_SEEK_HOLE = 4 };
+enum { SHOAL_ABANDONED = 2 }; /* `interrupted` says it: nobody will use what is opened */
 enum shoal_operation {
     SHOAL_LOOKUP = 1, /* ino, name -> attributes; nlink 0: lost, but for its name and type */
     SHOAL_GETATTR,    /* ino or file -> attributes */
@@ -134,7 +135,7 @@ struct shoal_request {
     void (*done)(struct shoal_request *request);
     void *context; /* the caller's */
     /* Asked by any thread while a server is away, or NULL. Not 0: it ends with -EINTR, may have
-     * taken effect; but OPEN, CREATE, RELEASE go on. */
+     * taken effect; but OPEN, CREATE, RELEASE go on, unless it is SHOAL_ABANDONED. */
     int (*interrupted)(struct shoal_request *request);
     uint64_t internal[192]; /* the library's */
 };

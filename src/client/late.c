@@ -2,6 +2,7 @@
 #include "client/late.h"
 #include "client/client_internal.h"
 #include "client/settle.h"
+#include "rpc/transport.h"
 #include <assert.h>
 
 /* That many of a round may find that their server is away. */
@@ -14,7 +15,7 @@ void late_init(struct late_closes *late) {
 }
 
 bool late_takes(int result) {
-    return result == -ERR_NO_SPACE || result == -ERR_AWAY || result == -ERR_TIMED_OUT;
+    return result == -ERR_NO_SPACE || call_is_unanswered(result);
 }
 
 void late_keep(struct shard *shard, struct shoal_file *handle, struct call *call) {
@@ -29,9 +30,7 @@ void late_keep(struct shard *shard, struct shoal_file *handle, struct call *call
 }
 
 bool late_takes_open(const struct call *call) {
-    bool unanswered = call->result == -ERR_AWAY || call->result == -ERR_TIMED_OUT;
-
-    return unanswered && call->was_sent && call->header.sequence > 0;
+    return call_is_unanswered(call->result) && call->was_sent && call->header.sequence > 0;
 }
 
 void late_keep_open(struct shard *shard, struct shoal_file *handle, struct call *call) {

@@ -5,10 +5,10 @@
  *
  *     release -- -ERR_NO_SPACE --> CLOSE: each second one after another --> taken, or nobody's
  *        |          '-- 0 to the caller
- *        '-- -ERR_AWAY, -ERR_TIMED_OUT --> CLOSE: likewise, under the number that it had
+ *        '-- unanswered --> CLOSE: likewise, under the number that it had
  *                   '-- the error to the caller
  *
- *     open, create -- -ERR_AWAY, -ERR_TIMED_OUT --> OPEN, CREATE: asked under the number it had
+ *     open, create -- unanswered --> OPEN, CREATE: asked under the number it had
  *         '-- the error to the caller                '-- refused: it is not open, and never will be
  *                                                    '-- it is open --> CLOSE
  *                                                    '-- it was, in a term that is over --> AGAIN

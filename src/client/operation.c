@@ -58,7 +58,9 @@ static bool operation_is_unwanted(void *context) {
     bool goes_on = request->operation == SHOAL_OPEN || request->operation == SHOAL_CREATE ||
                    request->operation == SHOAL_RELEASE;
 
-    return request->interrupted && request->interrupted(request) != 0 && !goes_on;
+    int wish = request->interrupted ? request->interrupted(request) : 0;
+
+    return wish == SHOAL_ABANDONED || (wish != 0 && !goes_on);
 }
 
 void operation_errand_init(struct operation *operation, struct errand *errand,

@@ -96,7 +96,7 @@ static bool keeps_sequence(const struct call *call, int result) {
     }
     action = err_action(result);
     return action == ERR_ACTION_REFRESH || action == ERR_ACTION_REOPEN ||
-           (call->keeps_number && (result == -ERR_AWAY || result == -ERR_TIMED_OUT));
+           (call->keeps_number && call_is_unanswered(result));
 }
 
 static void call_finish(struct call *call, int result) {
@@ -370,6 +370,10 @@ int call_given_up(const struct call *call, uint64_t now_ns) {
         return -ERR_TARGET_LOST;
     }
     return call->deadline_ns > 0 && now_ns >= call->deadline_ns ? -ERR_TIMED_OUT : 0;
+}
+
+bool call_is_unanswered(int result) {
+    return result == -ERR_AWAY || result == -ERR_TIMED_OUT || result == -ERR_INTERRUPTED;
 }
 
 bool call_is_unwanted(const struct call *call) {

@@ -65,7 +65,7 @@ struct call {
     void *context;                     /* the caller's */
     uint64_t deadline_ns, patience_ns; /* on its clock, 0 = never give up; transport.h, 0: none */
     bool may_wait;                   /* it leaves with the next one to that process, or at a tick */
-    bool keeps_number;               /* also when it ends with -ERR_AWAY or -ERR_TIMED_OUT */
+    bool keeps_number;               /* also when it ends unanswered */
     bool (*unwanted)(void *context); /* transport.h; NULL: never */
     void *unwanted_context;
     /* Server side: where the reply goes, and what a waiting operation needs. */

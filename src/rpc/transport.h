@@ -28,6 +28,8 @@ struct transport_ops {
 /* Whether the caller, who is asked now, waits no more. A call whose server is known not to answer
  * ends with -ERR_INTERRUPTED then; who holds it asks at its ticks, from any thread. */
 bool call_is_unwanted(const struct call *call);
+/* -ERR_AWAY, -ERR_TIMED_OUT, -ERR_INTERRUPTED: the server may have done it, and may do it later. */
+bool call_is_unanswered(int result);
 /* Whether who serves the log is known not to answer; of log 0: whether anybody is. */
 bool rpc_is_away(const struct rpc *rpc, struct log_id log);
 /* By the transport, in any thread with a worker: the reply has been copied into the call. */

@@ -8,6 +8,7 @@ Usage: mount.py SHOAL [TEST...]
 SHOAL is the command. The last line counts.
 """
 
+import contextlib
 import ctypes
 import errno
 import json
@@ -121,6 +122,7 @@ WAITS = {
     # Each its own name: the kernel lets one lookup of a name stand for all.
     "stat": lambda file, path: os.stat(path(f"nothing{os.getpid()}")),
     "open": lambda file, path: os.open(path("file"), os.O_RDONLY),
+    "create": lambda file, path: os.open(path(f"made{os.getpid()}"), os.O_RDWR | os.O_CREAT),
     "write": lambda file, path: os.pwrite(file, b"x" * 65536, 0),
     "read": lambda file, path: os.pread(file, 65536, 0),
     "fsync": lambda file, path: os.fsync(file),
@@ -553,13 +555,27 @@ def umount_ends_the_process(cluster):
     wait_until(lambda: not os.path.exists(f"/proc/{process}"), "the end by a signal")
     if os.path.ismount(cluster.mount):
         raise Failed("a signal has not unmounted it")
-    # Of a daemon that is gone: what is still asked of it is let go.
+    # Of a daemon that is gone: what is still asked of it is let go, opens as well.
     cluster.mount_apart(cluster.mount)
     process = cluster.mount_process(cluster.mount)
+    name = lambda one: os.path.join(cluster.mount, one)
+    file = os.open(name("file"), os.O_RDWR | os.O_CREAT)
+    others = [os.open(name(f"other{number}"), os.O_RDWR | os.O_CREAT) for number in range(100)]
     cluster.kill()
+    # Of these none waits for a lock that another one has in the kernel.
+    waits = [waiting(file, name, call, True) for call in ("open", "create", "write")]
+    for wait in waits:
+        wait_until(lambda: is_in_a_call(wait), "all waits")
     wait_until(lambda: "does not answer" in cluster.log_end("mount.log"), "a renewal that waits")
-    subprocess.run(["umount", "-l", cluster.mount], check=True)
+    subprocess.run(["umount", "-f", cluster.mount], check=False, stderr=subprocess.DEVNULL)
     wait_until(lambda: not os.path.exists(f"/proc/{process}"), "the end without a daemon")
+    for wait in waits:
+        if os.waitpid(wait, 0)[1] != 2 << 8:
+            raise Failed("a program below a mount that has ended was not told")
+    for one in [file, *others]:
+        with contextlib.suppress(OSError):
+            os.close(one)
+    subprocess.run(["umount", "-l", cluster.mount], check=True)
 
 
 def verbs_find_the_cluster(cluster):

@@ -41,8 +41,10 @@ static int64_t run(struct shoal_client *client, struct shoal_request *request) {
     }
     if (client->waits) {
         client->waits(client->waits_context);
-        if (request->interrupted && request->interrupted(request) && operation != SHOAL_OPEN &&
-            operation != SHOAL_CREATE && operation != SHOAL_RELEASE)
+        int wish = request->interrupted ? request->interrupted(request) : 0;
+
+        if (wish == SHOAL_ABANDONED || (wish != 0 && operation != SHOAL_OPEN &&
+                                        operation != SHOAL_CREATE && operation != SHOAL_RELEASE))
             return -EINTR;
     }
     return tree_run(client->tree, request);

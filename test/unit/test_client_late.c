@@ -126,7 +126,8 @@ static void test_create_that_was_taken_is_closed(void **state) {
     for (int i = 0; i < 8; i++) {
         snprintf(name, sizeof name, "made-%d", i);
         lose(bench, OP_CREATE);
-        assert_int_equal(create_file(bench, name, RW), -EIO);
+        bench->cluster.mdt.lose_result = i % 2 ? -ERR_INTERRUPTED : -ERR_AWAY;
+        assert_int_equal(create_file(bench, name, RW), i % 2 ? -EINTR : -EIO);
         struct toy_file *toy = toy_of(bench, name);
         assert_non_null(toy);
         assert_int_equal(toy->write_opens, 1);

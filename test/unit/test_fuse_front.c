@@ -589,6 +589,26 @@ static void test_interrupted_request_ends(void **state) {
     assert_int_equal(getattr_root(desk), -EINTR);
 }
 
+/* Nobody will use what an open or a create has opened, and no INTERRUPT comes any more. */
+static void test_opens_end_with_the_mount(void **state) {
+    struct desk *desk = *state;
+    struct abi_open_out open;
+    uint64_t handle;
+    uint64_t ino;
+
+    assert_int_equal(desk_create(desk, "file", 0644, &handle), 0);
+    ino = desk_ino(desk, "file");
+    memory_shoal_wait(desk->client, nothing_comes, desk);
+    assert_int_equal(desk_create(desk, "other", 0644, &handle), 0);
+    atomic_store(&desk->front.is_over, true);
+    memory_shoal_wait(desk->client, nothing_comes, desk);
+    assert_int_equal(getattr_root(desk), -EINTR);
+    memory_shoal_wait(desk->client, nothing_comes, desk);
+    assert_int_equal(desk_open(desk, ino, READ_WRITE, &open), -EINTR);
+    memory_shoal_wait(desk->client, nothing_comes, desk);
+    assert_int_equal(desk_create(desk, "fresh", 0644, &handle), -EINTR);
+}
+
 /* Of many whose requests wait none makes one forgotten whose request another thread has read, and
  * not met yet. */
 static void test_a_flood_of_interrupts(void **state) {
@@ -729,6 +749,7 @@ int main(void) {
         DESK_TEST(test_rename_flags),
         DESK_TEST(test_listing_in_pieces),
         DESK_TEST(test_interrupted_request_ends),
+        DESK_TEST(test_opens_end_with_the_mount),
         DESK_TEST(test_a_flood_of_interrupts),
         DESK_TEST(test_interrupt_of_what_is_answered),
         DESK_TEST(test_interrupted_open_is_closed),

@@ -20,7 +20,7 @@ static int answer_lose(struct toy_server *server, const struct call *call, int r
     server->kept[server->kept_count++] =
         (struct toy_kept){call->header.sequence, result, call->reply};
     server->lose_count--;
-    return -ERR_AWAY;
+    return server->lose_result ? server->lose_result : -ERR_AWAY;
 }
 
 static int toy_result(struct toy_server *server, struct call *call) {

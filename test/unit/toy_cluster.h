@@ -50,6 +50,7 @@ struct toy_server {
     uint16_t
         lose_opcode; /* so many of these are done, and end with -ERR_AWAY; 0: none. A copy gets */
     uint32_t lose_count; /* the answer that the first one would have got */
+    int lose_result;     /* instead of -ERR_AWAY */
     struct toy_kept kept[TOY_KEPT];
     uint32_t kept_count;
     uint8_t ticket_least; /* attachments with a ticket by an older key are refused */

@@ -93,6 +93,7 @@ static void thread_serve(struct channel_thread *thread) {
         /* Nobody would serve what the kernel still has: programs would wait for ever. */
         if (channel_dev_connected(all->dev))
             all->dev->abort(all->dev->context);
+        atomic_store(&all->front->is_over, true);
         readers_close(&all->readers);
         channel_threads_wake(all);
     }

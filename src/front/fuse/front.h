@@ -42,6 +42,7 @@ struct front {
     struct told_table told;
     struct interrupts interrupts;
     struct fair fair;
+    _Atomic bool is_over; /* the mount is gone: nobody waits for a reply any more */
     /* Rises after each SETATTR that may have set a set-id bit. A handle that carries the present
      * value was seen without such bits since, so a write by it needn't ask (ops_set_id.c). */
     _Atomic uint32_t set_id_change;

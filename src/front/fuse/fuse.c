@@ -259,12 +259,18 @@ void fuse_mount_wait(struct fuse_mount *mount) {
     channel_threads_wait(mount->threads);
 }
 
+static int nobody_waits(struct shoal_request *request) {
+    (void)request;
+    return SHOAL_ABANDONED;
+}
+
 /* RELEASE is not waited for by close, so some may never have come. */
 static void handles_release(struct fuse_mount *mount) {
     struct shoal_file *file;
 
     while (mount->front.handles.handles && handle_evict(&mount->front.handles, &file)) {
-        struct shoal_request request = {.operation = SHOAL_RELEASE, .file = file};
+        struct shoal_request request = {
+            .operation = SHOAL_RELEASE, .file = file, .interrupted = nobody_waits};
 
         (void)shoal_run(mount->options.client, &request);
     }

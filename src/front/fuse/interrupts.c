@@ -70,6 +70,8 @@ static bool is_interrupted(const struct fuse_request *request) {
 int interrupts_asked(struct shoal_request *shoal) {
     struct fuse_request *request = shoal->context;
 
+    if (atomic_load(&request->front->is_over))
+        return SHOAL_ABANDONED;
     if (!is_interrupted(request))
         return 0;
     if (shoal->operation == SHOAL_OPEN || shoal->operation == SHOAL_CREATE)

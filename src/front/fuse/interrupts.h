@@ -3,6 +3,7 @@
  *     INTERRUPT names a request by its number -----> that is noted in the request
  *     libshoal asks, while a server is away -------> then the request ends with EINTR
  *                                     an open goes on: EINTR to the program now; closed at last
+ *     the mount is gone -------------> so do all, and opens
  *
  * An INTERRUPT may be met before its request is, which another thread has read; so those without a
  * request are kept, and each request looks for itself among them. Who comes second of the two sees
