@@ -29,6 +29,7 @@
 
 enum {
     SMALL_BYTES = 4096,
+    PIECE_BYTES = 64 << 10,
     LARGE_BYTES = 4 << 20,
     FILE_BYTES = 8 << 20,
     PROCESSES_MAX = 4096,
@@ -149,8 +150,9 @@ static void work(const char *kind, const char *directory, long number, struct ta
     memset(step.data, (int)number + 1, LARGE_BYTES);
     if (strcmp(kind, "list") != 0)
         step.descriptor = file_open(directory, number, strcmp(kind, "direct") == 0 ? O_DIRECT : 0);
-    if (strcmp(kind, "copy") == 0)
-        put(step.descriptor, step.data, LARGE_BYTES, 0);
+    /* Piecemeal, so that only the copies are large. */
+    for (off_t at = 0; strcmp(kind, "copy") == 0 && at < LARGE_BYTES; at += PIECE_BYTES)
+        put(step.descriptor, step.data, PIECE_BYTES, at);
     if (strcmp(kind, "signal") == 0)
         interrupt_often();
     for (long i = 0;; i++) {
