@@ -358,6 +358,7 @@ static bool parse_addresses(const char *text, struct mount_words *words) {
         words->address_count++;
     }
     free(copy);
+    words->address_count = good ? words->address_count : 0;
     return good;
 }
 

@@ -591,6 +591,19 @@ def verbs_find_the_cluster(cluster):
         raise Failed("the table of mounts does not name the directory")
 
 
+def a_directory_is_named_from_where_one_is(cluster):
+    """Without a slash, as an address has none either."""
+    cluster.start()
+    place = other(cluster, "mount2")
+    name = os.path.basename(cluster.directory)
+    result = subprocess.run([cluster.shoal, "mount", name, place], capture_output=True, text=True,
+                            check=False, cwd=os.path.dirname(cluster.directory))
+    if result.returncode != 0:
+        raise Failed(f"mount {name}: {result.stderr.strip()}")
+    if not os.path.ismount(place):
+        raise Failed("it is not mounted")
+
+
 def remount_for_writing(path):
     """By mount(2): newer ones of mount(8) use calls by which the kernel refuses it for FUSE."""
     remount = 32
@@ -790,7 +803,8 @@ BOTH = [a_daemon_that_dies_is_a_pause, a_daemon_that_stops_is_a_pause, patience_
         umount_ends_the_process]
 TESTS = [(test, {way: True}) for way in ("apart", "afar") for test in BOTH] + \
     [(test, {"apart": True}) for test in (verbs_find_the_cluster, what_cannot_be_is_refused,
-                                        sessions_have_a_limit, a_missing_directory_is_made)] + \
+                                        sessions_have_a_limit, a_missing_directory_is_made,
+                                        a_directory_is_named_from_where_one_is)] + \
     [(test, {"afar": True}) for test in (keys_decide, mount_calls_its_helper,
                                        a_mount_at_boot_waits_its_patience,
                                        strangers_disturb_nobody)]

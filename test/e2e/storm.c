@@ -4,9 +4,11 @@
  *     storm quiet DIR UID COUNT PAUSE_US     create + write + close + unlink, COUNT times
  *
  * KIND is fsync (4 KiB and fsync, again and again), write or direct (4 MiB at a time into a file
- * of 8 MiB each, by the kernel or with O_DIRECT), list (all names of DIR). load says "ready" when
- * each process has done its first step, and at its end how many steps all have done. quiet says
- * the 50th, 99th and 100th percentile in microseconds. */
+ * of 8 MiB each, by the kernel or with O_DIRECT), signal (write, by programs that a timer
+ * interrupts all the time), copy (4 MiB by copy_file_range from one half of such a file to the
+ * other), list (all names of DIR). load says "ready" when each process has done its first step, and
+ * at its end how many steps all have done. quiet says the 50th, 99th and 100th percentile in
+ * microseconds. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -20,16 +22,19 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 enum {
     SMALL_BYTES = 4096,
+    PIECE_BYTES = 64 << 10,
     LARGE_BYTES = 4 << 20,
     FILE_BYTES = 8 << 20,
     PROCESSES_MAX = 4096,
-    COUNT_MAX = 1 << 20
+    COUNT_MAX = 1 << 20,
+    TIMER_US = 3000
 };
 
 struct tally {
@@ -69,9 +74,16 @@ static int file_open(const char *directory, long number, int flags) {
     return descriptor;
 }
 
+/* A signal may cut it short. */
 static void put(int descriptor, const void *data, size_t bytes, off_t offset) {
-    if (pwrite(descriptor, data, bytes, offset) != (ssize_t)bytes)
-        fail("write");
+    for (size_t done = 0; done < bytes;) {
+        ssize_t count =
+            pwrite(descriptor, (const char *)data + done, bytes - done, offset + (off_t)done);
+
+        if (count <= 0)
+            fail("write");
+        done += (size_t)count;
+    }
 }
 
 static void step_list(const char *path) {
@@ -92,6 +104,29 @@ struct step {
     void *data;
 };
 
+static void step_copy(const struct step *step) {
+    off_t from = 0;
+    off_t to = LARGE_BYTES;
+
+    while (from < LARGE_BYTES) {
+        if (copy_file_range(step->descriptor, &from, step->descriptor, &to,
+                            (size_t)(LARGE_BYTES - from), 0) <= 0)
+            fail("copy_file_range");
+    }
+}
+
+static void wake(int number) {
+    (void)number;
+}
+
+static void interrupt_often(void) {
+    const struct sigaction action = {.sa_handler = wake, .sa_flags = SA_RESTART};
+    const struct itimerval often = {{0, TIMER_US}, {0, TIMER_US}};
+
+    if (sigaction(SIGALRM, &action, NULL) < 0 || setitimer(ITIMER_REAL, &often, NULL) < 0)
+        fail("a timer");
+}
+
 static void step_do(const struct step *step, long number) {
     if (strcmp(step->kind, "list") == 0) {
         step_list(step->directory);
@@ -99,6 +134,8 @@ static void step_do(const struct step *step, long number) {
         put(step->descriptor, step->data, SMALL_BYTES, 0);
         if (fsync(step->descriptor) < 0)
             fail("fsync");
+    } else if (strcmp(step->kind, "copy") == 0) {
+        step_copy(step);
     } else {
         put(step->descriptor, step->data, LARGE_BYTES, number * LARGE_BYTES % FILE_BYTES);
     }
@@ -113,6 +150,11 @@ static void work(const char *kind, const char *directory, long number, struct ta
     memset(step.data, (int)number + 1, LARGE_BYTES);
     if (strcmp(kind, "list") != 0)
         step.descriptor = file_open(directory, number, strcmp(kind, "direct") == 0 ? O_DIRECT : 0);
+    /* Piecemeal, so that only the copies are large. */
+    for (off_t at = 0; strcmp(kind, "copy") == 0 && at < LARGE_BYTES; at += PIECE_BYTES)
+        put(step.descriptor, step.data, PIECE_BYTES, at);
+    if (strcmp(kind, "signal") == 0)
+        interrupt_often();
     for (long i = 0;; i++) {
         step_do(&step, i);
         atomic_fetch_add(&tally->steps, 1);

@@ -24,10 +24,12 @@ from driver import drive
 STORM_UID, QUIET_UID = 61001, 61002
 PROCESSES = 100
 COUNT = 200
+LARGE = ("write", "direct", "signal", "copy")  # of which one user has few at a time
 LOOK_S = 60
 NAMES = 30000
 KINDS = {"none": [], "fsync": ["fsync"], "write": ["write"], "direct": ["direct"],
-         "list": ["list"], "all": ["fsync", "write", "direct", "list"]}
+         "signal": ["signal"], "copy": ["copy"], "list": ["list"],
+         "all": ["fsync", "write", "direct", "list"]}
 SIZES = {"data_bytes_max": 4 * GIB, "disk_log_bytes": 256 * MIB, "mdt_ring_bytes": 32 * MIB,
          "ost_ring_bytes": 8 * MIB, "ost_ring_data_bytes": 32 * MIB, "cache_bytes": 64 * MIB}
 
@@ -85,8 +87,8 @@ def prepare(cluster):
     place = folder(cluster, "storm", STORM_UID)
     names = folder(cluster, "names", STORM_UID)
     names_make(names)
-    return {"fsync": place, "write": place, "direct": place, "list": names,
-            "quiet": folder(cluster, "quiet", QUIET_UID)}
+    return {"fsync": place, "write": place, "direct": place, "signal": place, "copy": place,
+            "list": names, "quiet": folder(cluster, "quiet", QUIET_UID)}
 
 
 def measure(shoal, program, kinds):
@@ -131,18 +133,18 @@ def users_take_turns(cluster, program, kind):
         took = quiet(program, places["quiet"], COUNT)
         after = mount_counters(cluster)
         end = time.monotonic() + LOOK_S
-        while kind in ("write", "direct") and not told(cluster):
+        while kind in LARGE and not told(cluster):
             if time.monotonic() > end:
                 raise Failed("neither status nor the log tells who met his share")
             time.sleep(0.1)
     if after["requests_waited"] - before < PROCESSES:
         raise Failed(f"{after['requests_waited'] - before} requests waited for their turn")
-    if kind in ("write", "direct") and after["requests_held_back"] == 0:
+    if kind in LARGE and after["requests_held_back"] == 0:
         raise Failed("nobody was held to his share")
     print(f"{kind}: p50 {took[0]:.2f} p99 {took[1]:.2f} max {took[2]:.2f} ms, {steps}", flush=True)
 
 
-TESTS = ["fsync", "write", "direct", "list"]
+TESTS = ["fsync", "write", "direct", "signal", "copy", "list"]
 
 
 def main():

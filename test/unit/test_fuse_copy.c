@@ -138,6 +138,23 @@ static void test_ends(void **state) {
     assert_int_equal(copied, 16 << 20);
 }
 
+/* Where two users take turns a request takes no longer than a WRITE. */
+static void test_a_piece_is_a_turn(void **state) {
+    struct pair *pair = *state;
+    struct front *front = &pair->desk->front;
+    uint64_t copied;
+
+    source_fill(pair, 4 * PIECE);
+    pair->in.length = 4 * PIECE;
+    atomic_store(&front->fair.mixed_ns, env_now_ns(front->env));
+    assert_int_equal(copy(pair, &copied), 0);
+    assert_int_equal(copied, PIECE);
+    target_check(pair, copied);
+    atomic_store(&front->fair.mixed_ns, 0);
+    assert_int_equal(copy(pair, &copied), 0);
+    assert_int_equal(copied, 4 * PIECE);
+}
+
 static void test_what_is_refused(void **state) {
     struct pair *pair = *state;
     struct abi_copy_in in = pair->in;
@@ -233,7 +250,7 @@ int main(void) {
         PAIR(test_piece_by_piece),   PAIR(test_ends),
         PAIR(test_what_is_refused),  PAIR(test_errors),
         PAIR(test_a_signal_ends_it), PAIR(test_set_id),
-        PAIR(test_synchronous),
+        PAIR(test_synchronous),      PAIR(test_a_piece_is_a_turn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

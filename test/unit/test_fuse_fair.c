@@ -1,6 +1,7 @@
 /* Whose request is begun next: one user's many never stand before more than one of another's. */
 #include "unit.h"
 #include "front/fuse/front.h"
+#include "front/fuse/ops.h"
 #include "front/fuse/request.h"
 #include <string.h>
 
@@ -180,8 +181,15 @@ static void test_large_ones_are_few_at_a_time(void **state) {
     expect(desk, 8);
 }
 
+static void interrupt(struct fair_desk *desk, unsigned index) {
+    struct fuse_request *request = &desk->requests[index];
+
+    atomic_store(&request->interrupted, request_header(request)->unique);
+    atomic_store(&desk->fair.interrupted, true);
+}
+
 /* Whatever its user has at work, and in whichever place it is. */
-static void test_an_interrupted_one_is_next(void **state) {
+static void test_an_interrupted_one_is_its_users_next(void **state) {
     struct fair_desk *desk = *state;
 
     for (unsigned i = 0; i < 19; i++)
@@ -189,8 +197,7 @@ static void test_an_interrupted_one_is_next(void **state) {
     for (int i = 0; i < 16; i++)
         expect(desk, i);
     expect(desk, -1);
-    atomic_store(&desk->requests[18].interrupted, request_header(&desk->requests[18])->unique);
-    atomic_store(&desk->fair.interrupted, true);
+    interrupt(desk, 18);
     expect(desk, 18);
     expect(desk, -1);
     /* Its INTERRUPT was read ahead of it, so its number is noted already. */
@@ -207,6 +214,79 @@ static void test_an_interrupted_one_is_next(void **state) {
     expect(desk, -1);
 }
 
+/* Anybody can interrupt his own programs, so that earns no more turns. */
+static void test_interrupted_ones_take_turns(void **state) {
+    struct fair_desk *desk = *state;
+
+    for (unsigned i = 0; i < 6; i++)
+        put(desk, i, STORM, OP_FSYNC);
+    for (unsigned i = 2; i < 6; i++)
+        interrupt(desk, i);
+    put(desk, 6, QUIET, OP_FSYNC);
+    put(desk, 7, QUIET, OP_FSYNC);
+    expect(desk, 2);
+    expect(desk, 6);
+    expect(desk, 3);
+    expect(desk, 7);
+    expect(desk, 4);
+    expect(desk, 5);
+    expect(desk, 0);
+    expect(desk, 1);
+    expect(desk, -1);
+}
+
+/* While large ones move it waits as others do; of a server that is away none waits for another. */
+static void test_interrupted_large_ones_are_few(void **state) {
+    struct fair_desk *desk = *state;
+
+    assert_true(wanted(desk, QUIET, OP_READ, true));
+    for (unsigned i = 0; i < 10; i++)
+        put(desk, i, STORM, OP_READ);
+    for (unsigned i = 5; i < 10; i++)
+        interrupt(desk, i);
+    for (int i = 5; i < 5 + THREADS; i++)
+        expect(desk, i);
+    expect(desk, -1);
+    end(desk, 5);
+    expect(desk, 9);
+    expect(desk, -1);
+    for (unsigned i = 0; i < 3; i++)
+        interrupt(desk, i);
+    expect(desk, -1);
+    now_ns += FAIR_STUCK_NS;
+    for (int i = 0; i < 3; i++) {
+        expect(desk, i);
+        end(desk, (unsigned)i);
+    }
+    expect(desk, 3);
+    expect(desk, -1);
+}
+
+static void test_what_is_large(void **state) {
+    struct fair_desk *desk = *state;
+    const struct {
+        uint32_t opcode;
+        size_t body_bytes, at;
+    } rows[] = {
+        {43, sizeof(struct abi_fallocate_in), offsetof(struct abi_fallocate_in, length)},
+        {47, sizeof(struct abi_copy_in), offsetof(struct abi_copy_in, length)},
+        {53, sizeof(struct abi_copy_in), offsetof(struct abi_copy_in, length)},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        struct fuse_request *request = request_of(desk, 0, STORM, rows[i].opcode);
+        uint8_t *body = (uint8_t *)request_head(request) + sizeof(struct abi_in_header);
+        size_t bytes = sizeof(struct abi_in_header) + rows[i].body_bytes;
+        uint64_t length = LARGE_BYTES;
+
+        memset(body, 0, rows[i].body_bytes);
+        assert_false(fuse_request_is_large(request, bytes));
+        memcpy(body + rows[i].at, &length, sizeof length);
+        assert_true(fuse_request_is_large(request, bytes));
+        assert_false(fuse_request_is_large(request, bytes - 1));
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_who_is_alone_does_not_wait, set_up, tear_down),
@@ -215,7 +295,11 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_a_share_is_half_and_root_has_a_reserve, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_large_ones_are_few_at_a_time, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_an_interrupted_one_is_next, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_an_interrupted_one_is_its_users_next, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_interrupted_ones_take_turns, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_interrupted_large_ones_are_few, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_what_is_large, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,10 +36,19 @@ static bool is_nobodys(uint32_t opcode) {
            opcode == DESTROY || opcode == BATCH_FORGET;
 }
 
+bool fair_is_mixed(struct fair *fair) {
+    uint64_t mixed_ns = atomic_load_explicit(&fair->mixed_ns, memory_order_relaxed);
+    uint64_t now_ns;
+
+    if (mixed_ns == 0)
+        return false;
+    now_ns = env_now_ns(fair->env);
+    return now_ns - MIN(now_ns, mixed_ns) < FAIR_MIXED_NS;
+}
+
 bool fair_wanted(struct fair *fair, const struct fuse_request *request, size_t in_bytes,
                  bool at_once) {
     const struct abi_in_header *header = request_header(request);
-    uint64_t mixed_ns;
 
     if (in_bytes < sizeof *header || is_nobodys(header->opcode))
         return false;
@@ -47,10 +56,7 @@ bool fair_wanted(struct fair *fair, const struct fuse_request *request, size_t i
         atomic_store_explicit(&fair->last_uid, header->uid, memory_order_relaxed);
         atomic_store_explicit(&fair->mixed_ns, env_now_ns(fair->env), memory_order_relaxed);
     }
-    if (!at_once)
-        return false;
-    mixed_ns = atomic_load_explicit(&fair->mixed_ns, memory_order_relaxed);
-    return mixed_ns > 0 && env_now_ns(fair->env) - mixed_ns < FAIR_MIXED_NS;
+    return at_once && fair_is_mixed(fair);
 }
 
 static bool is_interrupted(const struct fuse_request *request) {
@@ -82,8 +88,7 @@ void fair_put(struct fair *fair, struct fuse_request *request, size_t in_bytes) 
     atomic_fetch_add_explicit(&fair->put_count, 1, memory_order_relaxed);
 }
 
-/* What a server that is away keeps at work is no more counted, so that it holds up no other. */
-static bool may_begin_large(struct fair *fair, struct turn *turn) {
+static bool large_have_room(struct fair *fair, struct turn *turn) {
     uint32_t large = atomic_load(&turn->large);
     uint64_t now_ns;
 
@@ -92,11 +97,33 @@ static bool may_begin_large(struct fair *fair, struct turn *turn) {
     if (large < fair->large_max + turn->stuck)
         return true;
     now_ns = env_now_ns(fair->env);
-    if (now_ns - MIN(now_ns, atomic_load(&fair->mixed_ns)) >= FAIR_LARGE_NS)
+    return now_ns - MIN(now_ns, atomic_load(&fair->mixed_ns)) >= FAIR_LARGE_NS;
+}
+
+static bool large_are_stuck(struct fair *fair, struct turn *turn) {
+    uint64_t now_ns = env_now_ns(fair->env);
+
+    return now_ns - MIN(now_ns, atomic_load(&turn->moved_ns)) >= FAIR_STUCK_NS;
+}
+
+/* What a server that is away keeps at work is no more counted, so that it holds up no other. */
+static bool may_begin_large(struct fair *fair, struct turn *turn) {
+    if (large_have_room(fair, turn))
         return true;
-    if (now_ns - MIN(now_ns, atomic_load(&turn->moved_ns)) < FAIR_STUCK_NS)
+    if (!large_are_stuck(fair, turn))
         return false;
-    turn->stuck = large + 1 - fair->large_max;
+    turn->stuck = atomic_load(&turn->large) + 1 - fair->large_max;
+    return true;
+}
+
+/* One that was interrupted. Where large ones are stuck it is counted as none of them, so that all
+ * such may begin at once. */
+static bool may_hurry(struct fair *fair, struct turn *turn, struct fuse_request *request) {
+    if (!request->large || large_have_room(fair, turn))
+        return true;
+    if (!large_are_stuck(fair, turn))
+        return false;
+    request->large = false;
     return true;
 }
 
@@ -134,53 +161,73 @@ static struct fuse_request *take_behind(struct fair *fair, unsigned place,
     return request;
 }
 
-/* One that is noted while this looks sets the flag anew. */
-static struct fuse_request *take_interrupted(struct fair *fair) {
-    atomic_store(&fair->interrupted, false);
-    for (unsigned place = 0; place < FAIR_USERS; place++) {
-        struct fuse_request *before = NULL;
+/* Whether one of a user's was interrupted, and the one before it. */
+static bool find_interrupted(const struct turn *turn, struct fuse_request **ret_before) {
+    struct fuse_request *before = NULL;
 
-        for (struct fuse_request *at = fair->users[place].first; at; at = at->next) {
-            if (is_interrupted(at)) {
-                atomic_store(&fair->interrupted, true); /* There may be more. */
-                return take_behind(fair, place, before);
-            }
-            before = at;
+    for (struct fuse_request *at = turn->first; at; at = at->next) {
+        if (is_interrupted(at)) {
+            *ret_before = before;
+            return true;
         }
+        before = at;
     }
-    return NULL;
+    return false;
 }
 
-static struct fuse_request *take_next(struct fair *fair) {
+/* In its user's turn, as anybody can interrupt his own programs. */
+static struct fuse_request *take_interrupted(struct fair *fair, unsigned place, bool *ret_found) {
+    struct turn *turn = &fair->users[place];
+    struct fuse_request *before;
+
+    if (!find_interrupted(turn, &before))
+        return NULL;
+    *ret_found = true;
+    return may_hurry(fair, turn, before ? before->next : turn->first)
+               ? take_behind(fair, place, before)
+               : NULL;
+}
+
+static void note_share_met(struct fair *fair, struct turn *turn) {
+    atomic_fetch_add_explicit(&fair->share_count, 1, memory_order_relaxed);
+    atomic_store_explicit(&fair->last_met, (uint64_t)turn->uid + 1, memory_order_relaxed);
+    atomic_store_explicit(&turn->met, (uint64_t)turn->uid + 1, memory_order_relaxed);
+}
+
+static struct fuse_request *take_next(struct fair *fair, bool hurry, bool *ret_found) {
     uint64_t left = fair->waiting;
 
     while (left) {
         uint64_t from = left >> fair->next << fair->next; /* of those behind the last */
         unsigned place = (unsigned)__builtin_ctzll(from ? from : left);
         struct turn *turn = &fair->users[place];
+        struct fuse_request *request = hurry ? take_interrupted(fair, place, ret_found) : NULL;
 
-        if (may_begin(fair, turn)) {
+        if (!request && may_begin(fair, turn))
+            request = take_behind(fair, place, NULL);
+        if (request) {
             fair->next = (place + 1) % FAIR_USERS;
-            return take_behind(fair, place, NULL);
+            return request;
         }
-        atomic_fetch_add_explicit(&fair->share_count, 1, memory_order_relaxed);
-        atomic_store_explicit(&fair->last_met, (uint64_t)turn->uid + 1, memory_order_relaxed);
-        atomic_store_explicit(&turn->met, (uint64_t)turn->uid + 1, memory_order_relaxed);
+        note_share_met(fair, turn);
         left &= ~(UINT64_C(1) << place);
     }
     return NULL;
 }
 
 struct fuse_request *fair_take(struct fair *fair) {
-    struct fuse_request *request = NULL;
+    struct fuse_request *request;
+    bool found = false;
+    bool hurry;
 
     if (atomic_load(&fair->count) == 0)
         return NULL;
     pthread_mutex_lock(&fair->mutex);
-    if (atomic_load(&fair->interrupted))
-        request = take_interrupted(fair);
-    if (!request)
-        request = take_next(fair);
+    /* One that is noted while this looks sets the flag anew. */
+    hurry = atomic_load(&fair->interrupted) && atomic_exchange(&fair->interrupted, false);
+    request = take_next(fair, hurry, &found);
+    if (hurry && (found || request)) /* There may be more, here or with users behind. */
+        atomic_store(&fair->interrupted, true);
     pthread_mutex_unlock(&fair->mutex);
     return request;
 }

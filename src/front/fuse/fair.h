@@ -10,9 +10,10 @@
  * user in turn. Elsewhere requests are begun as they are read, and this costs one comparison.
  *
  * A share: of the requests of a mount one user has half at work at most, all users but root 15 of
- * 16; and of READs of more than 32 KiB and WRITEs of more than 64 KiB one has as many as there are
- * threads, since each is a copy of up to 1 MiB that others wait behind, here and at the daemon;
- * that for a second, as it costs streams on few CPUs a third, and who looks now and then must not.
+ * 16; and of large ones (READs of more than 32 KiB, WRITEs, FALLOCATEs and COPY_FILE_RANGEs of more
+ * than 64 KiB) one has as many as there are threads, since each is work of up to 1 MiB that others
+ * wait behind, here and at the daemon; that for a second, as it costs streams on few CPUs a third,
+ * and who looks now and then must not.
  * What is beyond waits for his own to end. Counted are requests that went through the FIFOs. Once
  * no large one of a user has been begun or has ended for 100 ms, one more of his may be: so what a
  * server that is away has holds up no others.
@@ -20,8 +21,9 @@
  * Nothing that is at work waits for one that is not: a request holds nothing before it is begun,
  * what it holds then is given back at the servers' answers or by their patience, and neither takes
  * another request of this mount. RELEASE, FORGET and INTERRUPT, by which others get what they wait
- * for, are never put here. One whose program was interrupted is begun next, whatever its user has
- * at work: so a killed program waits no longer than it would in the kernel's queue. A thread that
+ * for, are never put here. One whose program was interrupted is the next of its user, whatever he
+ * has at work, but for large ones that move: so a killed program waits for no server that is away,
+ * and who interrupts his own gets no more turns than others. A thread that
  * has put one looks until none is left, or sleeps where the end of any request wakes it; so none is
  * forgotten.
  *
@@ -76,6 +78,9 @@ struct fair {
 void fair_init(struct fair *fair, struct env *env, uint32_t requests_max, unsigned thread_count);
 void fair_deinit(struct fair *fair);
 uint32_t fair_of_user(const struct fair *fair);
+
+/* Whether two users have asked within FAIR_MIXED_NS, so that none should take long at a time. */
+bool fair_is_mixed(struct fair *fair);
 
 /* One that was read, by its header: true where it is to be put, as others may wait. at_once: it was
  * there when the thread looked. */

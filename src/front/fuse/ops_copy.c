@@ -7,7 +7,8 @@
  *
  * The pieces pass through the request's own buffer, one after the other. While the kernel waits it
  * holds the target's lock, so one request copies COPY_BYTES_MAX at most, and no more than it has
- * when a signal comes; the program asks again. What was copied before an error is told, and the
+ * when a signal comes; and where two users take turns, one piece, as a WRITE has. The program asks
+ * again. What was copied before an error is told, and the
  * error with the next request. */
 #include "front/fuse/ops.h"
 #include <errno.h>
@@ -81,13 +82,16 @@ static int copy_go_on(struct fuse_request *request) {
 /* Read at once: the body may end behind the place at which the pieces are put. */
 static int copy_take(struct fuse_request *request) {
     const struct abi_copy_in *in = request_body(request);
-    struct handle_table *handles = &request->front->handles;
+    struct front *front = request->front;
+    struct handle_table *handles = &front->handles;
+    uint64_t most =
+        fair_is_mixed(&front->fair) ? front->features.write_bytes_max : (uint64_t)COPY_BYTES_MAX;
 
     request->handle = handle_find(handles, in->handle_to);
     request->copy = (struct copy){.source = handle_find(handles, in->handle),
                                   .from = in->offset,
                                   .to = in->offset_to,
-                                  .size = MIN(in->length, (uint64_t)COPY_BYTES_MAX)};
+                                  .size = MIN(in->length, most)};
     if (!request->handle || !request->copy.source)
         return -EBADF;
     return in->flags ? -EINVAL : VERDICT_REPLY;

@@ -72,16 +72,22 @@ int request_prepare_handle(struct fuse_request *request, enum shoal_operation op
 
 bool fuse_request_is_large(const struct fuse_request *request, size_t in_bytes) {
     const struct abi_in_header *header = request_header(request);
-    const struct abi_read_in *read = request_body(request);
-    const struct op *op =
-        in_bytes >= sizeof(*header) + sizeof(*read) && header->opcode < OPERATION_COUNT
-            ? &ops[header->opcode]
-            : &fuse_op_none;
+    const void *body = request_body(request);
+    const struct abi_read_in *read = body;
+    const struct abi_fallocate_in *allocate = body;
+    const struct abi_copy_in *copy = body;
+    const struct op *op = in_bytes >= sizeof(*header) && header->opcode < OPERATION_COUNT &&
+                                  in_bytes - sizeof(*header) >= ops[header->opcode].body_bytes
+                              ? &ops[header->opcode]
+                              : &fuse_op_none;
 
     static_assert(offsetof(struct abi_read_in, size) == offsetof(struct abi_write_in, size),
                   "read alike");
     return (op->start == fuse_op_read && read->size > READ_LARGE_BYTES) ||
-           (op->start == fuse_op_write && read->size > WRITE_LARGE_BYTES);
+           (op->start == fuse_op_write && read->size > WRITE_LARGE_BYTES) ||
+           (op->start == fuse_op_fallocate && allocate->length > WRITE_LARGE_BYTES) ||
+           ((op->start == fuse_op_copy || op->start == fuse_op_copy_64) &&
+            copy->length > WRITE_LARGE_BYTES);
 }
 
 /* Finds the names behind the body. Everything that is read later is checked here, except that a
