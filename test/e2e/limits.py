@@ -407,8 +407,8 @@ def all_is_full_at_a_kill(cluster):
 
 
 def manager_disk_is_full(cluster):
-    """The disk of the manager's log and base: sessions come and go while the log has room, through a
-    stop and a kill, and all that needs no session goes on."""
+    """The disk of the manager's log and base: sessions come and go while the log has room, through
+    a stop and a kill, and all that needs no session goes on."""
     place = disk(cluster, "data/manager", 20)
     cluster.start()
     path = os.path.join(cluster.mount, "file")

@@ -2,7 +2,7 @@
  * record is told so, also a start and a stop, and what needs none goes on. */
 #include "manager_bench.h"
 
-enum { KEPT = 4, ROUNDS_MAX = 4000 };
+enum { KEPT = 4, ROUNDS_MAX = 4000, SESSIONS = 8, SILENT_S = 60 };
 
 static uint64_t kept[KEPT];
 
@@ -104,9 +104,61 @@ static void test_full_log(void **state) {
     assert_int_equal(manager_map(bench->manager)->revoked_count, serial - 99);
 }
 
+static void renew_from(struct bench *bench, const uint64_t *sessions, uint32_t from) {
+    for (uint32_t i = from; i < SESSIONS; i++) {
+        assert_int_equal(renew(bench, sessions[i], 100), 0);
+    }
+}
+
+/* As many sessions as there may be, of which one is silent, and no room for the record of its end:
+ * it keeps its place, and who comes is told of the number. A node that joins is told of the room.
+ * Both end with the room. */
+static void test_full_sessions_and_log(void **state) {
+    struct bench *bench = *state;
+    uint64_t sessions[SESSIONS];
+    struct asked asked;
+    uint64_t serial = 100;
+    int r = 0;
+
+    for (uint32_t i = 0; i < SESSIONS; i++) {
+        sessions[i] = begin(bench, 1 + i, 100, "/mnt");
+    }
+    kv_mem_store_full(bench->store, true);
+    for (; r == 0; serial++) {
+        r = revoke(bench, serial);
+        renew_from(bench, sessions, 0);
+    }
+    assert_int_equal(r, -ERR_NO_SPACE);
+    for (int times = 0; times < 2; times++) {
+        for (uint32_t s = 0; s < SILENT_S; s++) {
+            pass(bench, NS_PER_S);
+            renew_from(bench, sessions, 1);
+        }
+        assert_int_equal(manager_session_count(bench->manager), SESSIONS);
+        assert_int_equal(ask_begin(bench, 200), -ERR_TOO_MANY_SESSIONS);
+        assert_int_equal(ask(bench, &asked, OP_NODE_JOIN,
+                             (union request_body){
+                                 .node_join = {.key_high = 70, .key_low = 1, .target_count = 1}}),
+                         -ERR_NO_SPACE);
+        manager_dies(bench, times == 1);
+        manager_begins(bench);
+        renew_from(bench, sessions, 1);
+    }
+    kv_mem_store_full(bench->store, false);
+    r = -ERR_TOO_MANY_SESSIONS;
+    for (uint32_t s = 0; s < SILENT_S && r == -ERR_TOO_MANY_SESSIONS; s++) {
+        pass(bench, NS_PER_S);
+        renew_from(bench, sessions, 1);
+        r = ask_begin(bench, 200);
+    }
+    assert_true(r > 0);
+    assert_int_equal(renew(bench, sessions[0], 100), -ERR_UNKNOWN_SESSION);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(full_log),
+        TEST(full_sessions_and_log),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
