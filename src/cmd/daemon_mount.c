@@ -27,7 +27,8 @@ static int begin_session(struct control *control, char problem[512]) {
             "%s cannot be mounted: the cluster's manager does not answer: is the first node up?",
             control->directory);
     } else if (r < 0) {
-        snprintf(problem, 512, "%s cannot be mounted: %s", control->directory, err_text(r));
+        snprintf(problem, 512, "%s cannot be mounted: %s", control->directory,
+                 local_session_text(r));
     }
     return r;
 }

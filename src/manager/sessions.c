@@ -123,20 +123,25 @@ static void begin_answer(const struct manager_session *session, struct call *cal
     call_reply(call, r);
 }
 
-/* It goes in one record with the number of its end; targets are told the list (ended.c). */
-static void evict(struct manager_session *session) {
+/* It goes in one record with the number of its end; targets are told the list (ended.c). An error
+ * of kv_admit: it lives on. */
+static int evict(struct manager_session *session) {
     struct manager *manager = session->manager;
     struct kv_key key = manager_key(MANAGER_ROW_SESSION, session->id.value, 0);
     struct kv_grant grant;
+    int r = session->stage == STAGE_LIVE
+                ? kv_admit(manager->kv, KV_CLASS_RELEASE, &session_need, &grant)
+                : -ERR_PENDING;
 
-    if (session->stage != STAGE_LIVE ||
-        kv_admit(manager->kv, KV_CLASS_CONTROL, &session_need, &grant) < 0) {
-        return;
+    if (r < 0) {
+        return r;
     }
     kv_begin(manager->kv, &grant);
-    if (kv_delete(manager->kv, &key) < 0 || manager_ended_put(manager) < 0) {
+    r = kv_delete(manager->kv, &key);
+    r = r < 0 ? r : manager_ended_put(manager);
+    if (r < 0) {
         kv_abort(manager->kv);
-        return;
+        return r;
     }
     session->stage = STAGE_MARKING;
     session_move(session, &manager->sessions.marking);
@@ -144,6 +149,7 @@ static void evict(struct manager_session *session) {
     commit_and_wait(session);
     manager_ended_add(manager, session->id, kv_position(manager->kv));
     session->ended_number = manager->ended_number;
+    return 0;
 }
 
 static void refuse_all(struct list *calls, int result) {
@@ -194,7 +200,10 @@ static bool begin_known(struct manager *manager, struct call *call) {
     struct manager_session *session = NULL;
     while ((session = session_table_of(&manager->sessions, &origin, session))) {
         if (session->incarnation != request->incarnation || session->stage > STAGE_LIVE) {
-            evict(session);
+            if (evict(session) == -ERR_NO_SPACE) {
+                call_reply(call, -ERR_NO_SPACE);
+                return true;
+            }
             must_wait = must_wait || session->stage < STAGE_TELLING;
             has_predecessors = true;
         } else if (session->stage == STAGE_LIVE) {
@@ -231,7 +240,12 @@ void manager_begin(struct manager *manager, struct call *call) {
         return;
     }
     struct kv_grant grant;
-    if (kv_admit(manager->kv, KV_CLASS_CONTROL, &session_need, &grant) < 0) {
+    int r = kv_admit(manager->kv, KV_CLASS_REQUEST, &session_need, &grant);
+    if (r == -ERR_NO_SPACE) {
+        call_reply(call, r);
+        return;
+    }
+    if (r < 0) {
         list_push_back(&manager->begin_calls, &call->server_node);
         return;
     }
@@ -242,7 +256,7 @@ void manager_begin(struct manager *manager, struct call *call) {
     session->incarnation = request->incarnation;
     session->stage = STAGE_BEGINNING;
     session_move(session, &manager->sessions.beginning);
-    int r = write_begin(manager, session, &grant);
+    r = write_begin(manager, session, &grant);
     if (r < 0) {
         session_table_drop(&manager->sessions, session);
         call_reply(call, r);
@@ -321,7 +335,9 @@ void manager_end(struct manager *manager, struct call *call) {
         if (session->stage == STAGE_LIVE) {
             session_move(session, &manager->sessions.ending);
         }
-        evict(session);
+        if (evict(session) == -ERR_NO_SPACE) {
+            refuse_all(&session->end_calls, -ERR_NO_SPACE);
+        }
     }
 }
 
@@ -334,7 +350,11 @@ static void sessions_move(struct manager *manager) {
         begun(session);
     }
     while ((session = session_first(&table->ending))) {
-        evict(session);
+        int r = evict(session);
+
+        if (r == -ERR_NO_SPACE) {
+            refuse_all(&session->end_calls, r);
+        }
         if (session->stage == STAGE_LIVE) {
             break; /* There is no room for its record. */
         }
@@ -405,8 +425,7 @@ void manager_expire(struct manager *manager) {
         }
     }
     while (!holds && (session = session_first(&table->held))) {
-        evict(session);
-        if (session->stage == STAGE_LIVE) {
+        if (evict(session) < 0) {
             break;
         }
         manager_heard_evicted(manager);

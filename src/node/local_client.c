@@ -46,8 +46,15 @@ static void begun(void *context, int result) {
     }
 }
 
-/* Where there are as many sessions as there may be, it is begun when somebody needs it: those that
- * are there renew theirs only at a node that serves, and would fall silent meanwhile. */
+const char *local_session_text(int error) {
+    return error == -ERR_NO_SPACE ? "the file system of the first node's DIR is full: make room "
+                                    "there"
+                                  : err_text(error);
+}
+
+/* Where there are as many sessions as there may be, or no room for the record of one more, it is
+ * begun when somebody needs it: those that are there renew theirs only at a node that serves, and
+ * would fall silent meanwhile. */
 int local_client_begin(struct local_cluster *cluster) {
     assert(config_is_first(&cluster->config));
     cluster->session_begin = (struct waiting){.loop = env_thread_loop(cluster->env)};
@@ -55,7 +62,7 @@ int local_client_begin(struct local_cluster *cluster) {
     client_start(cluster->client, begun, cluster);
     int r = wait_unless_failed(cluster, &cluster->session_begin);
 
-    return r == -ERR_TOO_MANY_SESSIONS ? 0 : r;
+    return r == -ERR_TOO_MANY_SESSIONS || r == -ERR_NO_SPACE ? 0 : r;
 }
 
 int local_cluster_client_begin(struct local_cluster *cluster, uint64_t patience_ns) {

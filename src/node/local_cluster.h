@@ -66,12 +66,14 @@ struct local_recovery local_cluster_recovery(struct local_cluster *cluster);
 void local_cluster_close(struct local_cluster *cluster);
 
 /* NULL before its session has begun: that of a first node begins with it where there is a place for
- * one, else as another's, when local_cluster_client_begin is asked for it: 0 at once when it has,
- * -ERR_TIMED_OUT when the manager has not answered by then, or its refusal, which it tells at once
- * but where there are as many sessions as there may be: then one that ends makes room. Any thread
- * that has entered. */
+ * one, and room for its record, else as another's, when local_cluster_client_begin is asked for it:
+ * 0 at once when it has, -ERR_TIMED_OUT when the manager has not answered by then, or its refusal,
+ * which it tells at once but where there are as many sessions as there may be: then one that ends
+ * makes room. Any thread that has entered. */
 struct shoal_client *local_cluster_client(struct local_cluster *cluster);
 MUST_CHECK int local_cluster_client_begin(struct local_cluster *cluster, uint64_t patience_ns);
+/* What to say of a session that could not begin; static. Any thread. */
+const char *local_session_text(int error);
 struct env *local_cluster_env(struct local_cluster *cluster);
 const struct config *local_cluster_config(const struct local_cluster *cluster);
 /* Its metadata targets. */

@@ -97,6 +97,12 @@ def put(path, data):
         os.fsync(file.fileno())
 
 
+def make(path, data):
+    """A file that is on disk later."""
+    with open(path, "wb") as file:
+        file.write(data)
+
+
 def overwrite(path, data):
     with open(path, "r+b") as file:
         file.write(data)
@@ -220,6 +226,54 @@ def cut_and_remove_go_on(cluster):
         goes(os.unlink, path)
     again(put, os.path.join(cluster.mount, "new"), bytes(16 * MIB))
     expect(content(promised) == bytes(8 * MIB), "what was promised has other bytes")
+
+
+def free_bytes(path):
+    room = os.statvfs(path)
+    return room.f_bavail * room.f_frsize
+
+
+def kept_room_is_met(cluster):
+    """keep_free_bytes: new data gets ENOSPC while as much is free below; what metadata needs to
+    grow is taken of it; also when it is made more than there is, until it is made less or files are
+    removed."""
+    keep = 64 * MIB
+    place = disk(cluster, "mount-disk", 300)
+    move_to(cluster, place)
+    set_to(cluster, "data_bytes_max", 4096 * MIB)
+    set_to(cluster, "keep_free_bytes", keep)
+    cluster.start()
+    paths = write_until_full(cluster.mount, 2 * MIB, 150)
+    left = free_bytes(place)
+    expect(len(paths) > 40 and left >= keep * 9 // 10, f"{len(paths)} files, {left} bytes left")
+    new = os.path.join(cluster.mount, "new")
+    for turn, end in enumerate((None, cluster.stop, cluster.kill, cluster.stop)):
+        if end:
+            end()
+            set_to(cluster, "keep_free_bytes", keep if turn < 3 else 4 * keep)
+            cluster.start()
+        refused(errno.ENOSPC, put, new, bytes(16 * MIB))
+        goes(os.unlink, new)
+        goes(overwrite, paths[0], bytes([0]) * 2 * MIB)
+        folder = os.path.join(cluster.mount, f"names{turn}")
+        os.mkdir(folder)
+        for number in range(1000):
+            goes(put if number % 100 == 0 else make, os.path.join(folder, f"{number}"), b"i" * 1800)
+        if turn == 0:
+            with open(cluster.path("shoal.log"), encoding="utf-8") as file:
+                expect("of which keep_free_bytes keeps" in file.read(), "no line in the log")
+    for turn in range(4):
+        expect(len(os.listdir(os.path.join(cluster.mount, f"names{turn}"))) == 1000, "lost names")
+    same(paths, 2 * MIB)
+    for path in paths[-10:]:
+        goes(os.unlink, path)
+    again(put, new, bytes(16 * MIB))
+    goes(os.unlink, new)
+    cluster.kill()
+    set_to(cluster, "keep_free_bytes", 16 * MIB)
+    cluster.start()
+    again(put, new, bytes(40 * MIB))
+    same(paths[:-10], 2 * MIB)
 
 
 # Logs, memory and the base, on a disk that is full.
@@ -352,6 +406,31 @@ def all_is_full_at_a_kill(cluster):
     same(paths, MIB)
 
 
+def manager_disk_is_full(cluster):
+    """The disk of the manager's log and base: sessions come and go while the log has room, through
+    a stop and a kill, and all that needs no session goes on."""
+    place = disk(cluster, "data/manager", 20)
+    cluster.start()
+    path = os.path.join(cluster.mount, "file")
+    put(path, b"bytes")
+    fill(place)
+    more = os.path.join(cluster.top, "mount-more")
+    os.mkdir(more)
+    for end in (cluster.stop, cluster.kill, None):
+        cluster.mount_apart(more)
+        goes(overwrite, os.path.join(more, "file"), b"Bytes")
+        result = cluster.run("umount", more)
+        expect(result.returncode == 0, f"umount: {result.stderr.strip()}")
+        goes(overwrite, path, b"bytes")
+        expect(content(path) == b"bytes", "a file has other bytes")
+        if end:
+            end()
+            cluster.start()
+    os.unlink(os.path.join(place, "filler"))
+    cluster.mount_apart(more)
+    expect(content(os.path.join(more, "file")) == b"bytes", "another mount has other bytes")
+
+
 # What a mount may have.
 
 def open_files_made_smaller(cluster):
@@ -423,29 +502,35 @@ def open_files_of_a_mount(cluster):
 
 def requests_wait_their_turn(cluster):
     """More calls than a mount works on at a time, while no daemon answers: none is refused, each is
-    answered when it does."""
-    set_to(cluster, "mount_requests_max", (os.cpu_count() or 1) + 1)
+    answered when it does. Likewise by a mount that may have fewer than the one before."""
+    set_to(cluster, "mount_requests_max", 2 * (os.cpu_count() or 1) + 1)
     cluster.start()
     count = 4 * (os.cpu_count() or 1) + 16
     for number in range(count):
         put(os.path.join(cluster.mount, f"file{number}"), b"%d" % number)
-    cluster.stop()
-    answers = {}
 
-    def read_one(number):
+    def read_one(number, answers):
         try:
             answers[number] = content(os.path.join(cluster.mount, f"file{number}"))
         except OSError as error:
             answers[number] = error
 
-    threads = [threading.Thread(target=read_one, args=(number,), daemon=True)
-               for number in range(count)]
-    for thread in threads:
-        thread.start()
-    cluster.start()
-    for thread in threads:
-        thread.join(AGAIN_LIMIT_S)
-    expect(answers == {number: b"%d" % number for number in range(count)}, f"answers: {answers}")
+    for end in (cluster.stop, cluster.kill, cluster.kill):
+        end()
+        answers = {}
+        threads = [threading.Thread(target=read_one, args=(number, answers), daemon=True)
+                   for number in range(count)]
+        for thread in threads:
+            thread.start()
+        cluster.start()
+        for thread in threads:
+            thread.join(AGAIN_LIMIT_S)
+        expect(answers == {number: b"%d" % number for number in range(count)},
+               f"answers: {answers}")
+        set_to(cluster, "mount_requests_max", (os.cpu_count() or 1) + 1)
+        result = cluster.run("umount", cluster.mount)
+        expect(result.returncode == 0, f"umount: {result.stderr.strip()}")
+        cluster.mount_apart(cluster.mount)
 
 
 def sessions_made_smaller(cluster):
@@ -510,6 +595,90 @@ def descriptors_run_out(cluster):
     os.mkdir(last)
     cluster.mount_apart(last)
     expect(len(content(os.path.join(last, "file"))) == MIB, "the last mount has other bytes")
+
+
+def start_with(cluster, descriptors):
+    """Of so many that may be open: the result of `up`."""
+    command = ["prlimit", f"--nofile={descriptors}:{descriptors}", cluster.shoal, "up",
+               cluster.directory]
+    result = subprocess.run(command, capture_output=True, text=True, check=False,
+                            timeout=clusters.START_LIMIT_S, stdin=subprocess.DEVNULL)
+    cluster.note_regions()
+    return result
+
+
+def fewer_descriptors_at_a_start(cluster):
+    """Mounts that a daemon with more served: one with too few is refused by its line, one with few
+    serves them all, and a start with more has nothing left of that."""
+    cluster.start()
+    mounts = [cluster.mount]
+    for number in range(5):
+        mounts.append(os.path.join(cluster.top, f"mount{number}"))
+        os.mkdir(mounts[-1])
+        cluster.mount_apart(mounts[-1])
+    handles = []
+    for number, mount in enumerate(mounts):
+        put(os.path.join(mount, f"file{number}"), b"%d" % number)
+        handles.append(os.open(os.path.join(mount, f"file{number}"), os.O_RDWR))
+    for end in (cluster.stop, cluster.kill):
+        end()
+        result = start_with(cluster, 60)
+        expect(result.returncode == 1 and result.stderr.count("\n") == 1 and
+               "60 files may be open at a time" in result.stderr,
+               f"a start with 60 descriptors: {result.returncode}, {result.stderr.strip()}")
+        expect(cluster.process() is None, "something runs")
+        result = start_with(cluster, 128)
+        expect(result.returncode == 0, f"up: {result.stderr.strip()}")
+        for number, handle in enumerate(handles):
+            expect(os.pread(handle, 10, 0) == b"%d" % number, "an open file has other bytes")
+            goes(os.pwrite, handle, b"%d" % number, 0)
+            goes(os.fsync, handle)
+        for mount in mounts:
+            goes(put, os.path.join(mount, "more"), bytes(MIB))
+        expect("mdt0" in status(cluster), "status shows no target")
+    cluster.kill()
+    cluster.start()
+    for number, handle in enumerate(handles):
+        expect(os.pread(handle, 10, 0) == b"%d" % number, "an open file has other bytes")
+        os.close(handle)
+
+
+def shared_memory_is_short(cluster):
+    """/dev/shm without room for rings: those that a kill has left are found, and none is lost; for
+    new ones a start is refused by its line, until there is room."""
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16M", "none", "/dev/shm"], check=True)
+    try:
+        cluster.start()
+        path = os.path.join(cluster.mount, "file")
+        put(path, b"first")
+        fill("/dev/shm")
+        for _ in range(2):
+            goes(overwrite, path, b"again")
+            goes(make, path + "2", b"in the ring alone")
+            cluster.kill()
+            cluster.start()
+            expect(content(path) == b"again" and content(path + "2") == b"in the ring alone",
+                   "a file has other bytes")
+        cluster.stop()
+        with open("/dev/shm/more", "wb") as file, contextlib.suppress(OSError):
+            while True:
+                os.write(file.fileno(), bytes(4096))
+        for _ in range(2):
+            result = cluster.run("up", cluster.directory, "--mount", cluster.mount)
+            expect(result.returncode == 1 and result.stderr.count("\n") == 1 and
+                   "MiB of shared memory, /dev/shm has 0 MiB free" in result.stderr,
+                   f"a start without room: {result.returncode}, {result.stderr.strip()}")
+            expect(cluster.process() is None, "something runs")
+        os.unlink("/dev/shm/more")
+        cluster.start()
+        expect(content(path) == b"again", "the file has other bytes")
+        cluster.stop()
+    finally:
+        process = cluster.process()
+        if process is not None:
+            clusters.end_process(process)
+        clusters.unmount(cluster.mount)
+        subprocess.run(["umount", "-l", "/dev/shm"], check=False)
 
 
 def memory_is_short(cluster):
@@ -578,14 +747,18 @@ def each_setting_at_its_least(cluster):
 
 TESTS = [(data_is_full, {"osts": 1, "sizes": SMALL}),
          (cut_and_remove_go_on, {"osts": 1, "sizes": SMALL}),
+         (kept_room_is_met, {"osts": 1, "sizes": SMALL}),
          (storage_disk_is_full, {"osts": 1, "sizes": SMALL}),
          (metadata_disk_is_full, {"osts": 1, "sizes": SMALL}),
          (all_is_full_at_a_kill, {"osts": 1, "sizes": SMALL}),
+         (manager_disk_is_full, {"osts": 1, "apart": True, "sizes": SMALL}),
          (open_files_made_smaller, {"osts": 1, "apart": True}),
          (open_files_of_a_mount, {"osts": 1, "apart": True}),
          (requests_wait_their_turn, {"osts": 1, "apart": True}),
          (sessions_made_smaller, {"osts": 1, "apart": True}),
          (descriptors_run_out, {"osts": 1, "afar": True}),
+         (fewer_descriptors_at_a_start, {"osts": 1, "afar": True}),
+         (shared_memory_is_short, {"osts": 1, "sizes": SMALL}),
          (memory_is_short, {"osts": 1}),
          (each_setting_at_its_least, {"osts": 2})]
 
@@ -602,9 +775,14 @@ def main():
                 if process is not None:
                     cluster.note_regions()
                     clusters.end_process(process)
-                for name in ("mdt0", "ost0"):
+                for name in ("mdt0", "ost0", "manager"):
                     clusters.unmount(cluster.path(name))
 
+    # A /dev/shm of our own is nobody else's.
+    if os.geteuid() == 0 and "SHOAL_LIMITS_APART" not in os.environ:
+        os.environ["SHOAL_LIMITS_APART"] = "1"
+        os.execvp("unshare", ["unshare", "--mount", "--propagation", "private", sys.executable,
+                              *sys.argv])
     return drive(__doc__, TESTS, play, name=lambda of: of[0].__name__)
 
 

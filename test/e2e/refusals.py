@@ -1409,6 +1409,14 @@ def _(scene):
     return up_mounted(scene)
 
 
+@row("conf-mdts-lowered", 1, "mdts = 1", "keeps the number")
+def _(scene):
+    scene.configure("mdts = 1", "mdts = 2")
+    scene.run_once()
+    scene.configure("mdts = 2", "mdts = 1")
+    return up_mounted(scene)
+
+
 @row("umount-within", 1, "mount point")
 def _(scene):
     scene.start()

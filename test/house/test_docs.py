@@ -218,10 +218,13 @@ class Limits(unittest.TestCase):
 
 
 CALL = re.compile(r'(?:"(?:[^"\\]|\\.)*"|\w+)')
+TEST = re.compile(r"\w+/\S+\.\w+ \S+")
 
 
 class LimitTests(unittest.TestCase):
     """test/house/limits.def, whose head says what its rows mean."""
+
+    THROUGH = ("restart: ", "smaller: ")
 
     def setUp(self):
         self.page = {line.split(" | ")[0][2:]: line.split(" | ")
@@ -232,7 +235,18 @@ class LimitTests(unittest.TestCase):
                       re.findall(r"^([A-Z_]+)\((.*?)\)$", text, flags=re.M | re.S)]
 
     def of(self, *names):
-        return [words for name, words in self.calls if name in names]
+        """But what is said of a restart and of a smaller setting."""
+        return [[word for word in words if not word.startswith(self.THROUGH)]
+                for name, words in self.calls if name in names]
+
+    def through(self, kind):
+        """What a row says -> its tests, or why it has none."""
+        rows = {}
+        for name, words in self.calls:
+            if name in ("ROW", "SEEN_IN", "NOT_BROUGHT_ABOUT"):
+                rows[words[0]] = [word.removeprefix(kind) for word in words
+                                  if word.startswith(kind)]
+        return rows
 
     def test_each_row_has_its_test_or_says_why_it_has_none(self):
         told = [words[0] for words in self.of("ROW", "SEEN_IN", "NOT_BROUGHT_ABOUT")]
@@ -245,15 +259,43 @@ class LimitTests(unittest.TestCase):
         for words in self.of("NOT_BROUGHT_ABOUT"):
             self.assertEqual(len(words), 2, words)
 
+    def test_each_row_is_seen_through_a_restart_and_with_less_or_says_why_not(self):
+        settings = {what for _, what in self.of("SETTING")}
+        # What such a test does in between, of those that go through a mount.
+        does = {"restart: ": r"cluster\.(kill|stop|start)\b",
+                "smaller: ": r"set_to\(|start_with\(|prlimit|for key, value in least"}
+        limits = text_of("test/e2e/limits.py")
+        tests = 0
+        for kind in self.THROUGH:
+            for row, words in self.through(kind).items():
+                with self.subTest(kind=kind, row=row):
+                    named = [word for word in words if TEST.fullmatch(word)]
+                    self.assertTrue(words)
+                    if not named:
+                        self.assertEqual(len(words), 1)
+                        self.assertIn(" ", words[0])
+                    else:
+                        self.assertEqual(named, words)
+                    if kind == "smaller: " and row in settings:
+                        self.assertNotIn("a constant", words)
+                    for test in named:
+                        if test.startswith("e2e/limits.py "):
+                            body = limits.split(f"\ndef {test.split()[1]}(")[1].split("\n\n\n")[0]
+                            self.assertRegex(body, does[kind])
+                    tests += len(named)
+        self.assertGreater(tests, 50)
+
     def test_each_test_is_there(self):
         # Of C in a list of tests, too, with or without "test_".
         found = {".c": r"^static void {}\((?:.|\n)*(?:\b|_){short}\b[,)]",
                  ".def": r"^[A-Z_]+\(\w+,.*\b{}\)",
                  ".py": r"^def {}\(|^@?[a-z_]+\(\"{}\"|\(\"{}\", |^{} = \["}
         checked = 0
-        for words in self.of("ROW", "SEEN_IN"):
-            tests = [word for word in words[1:] if re.match(r"\w+/\S+ \S+$", word)]
+        for words in self.of("ROW", "SEEN_IN", "NOT_BROUGHT_ABOUT"):
+            tests = [word for word in words[1:] if TEST.fullmatch(word)]
             self.assertEqual(len(tests), len(words) - (1 if words in self.of("ROW") else 2), words)
+            for kind in self.THROUGH:
+                tests += [word for word in self.through(kind)[words[0]] if TEST.fullmatch(word)]
             for test in tests:
                 path, name = test.split(" ")
                 with self.subTest(test=test):

@@ -212,6 +212,19 @@ static void test_as_many_keys_as_a_map_names(void **state) {
     uint64_t version = manager_map(bench->manager)->version;
     assert_int_equal(revoke(bench, 17, &reply), -ERR_TOO_MANY_REVOKED);
     assert_int_equal(reply.map_version, version);
+    for (int i = 0; i < 3; i++) {
+        if (i == 0) {
+            assert_int_equal(manager_ends(bench), 0);
+        } else {
+            manager_dies(bench, i == 2);
+        }
+        manager_begins(bench);
+        assert_int_equal(revoke(bench, 17, &reply), -ERR_TOO_MANY_REVOKED);
+        assert_int_equal(revoke(bench, 100, &reply), 0); /* It is already. */
+        assert_int_equal(reply.map_version, version);
+        struct asked begun;
+        assert_int_equal(ask(bench, &begun, OP_SESSION_BEGIN, begin_of(1, 100, "/mnt")), 0);
+    }
     free(asked);
 }
 

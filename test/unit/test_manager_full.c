@@ -1,0 +1,165 @@
+/* The manager's log when it is full, as the disk below has no room for a checkpoint: what needs a
+ * record is told so, also a start and a stop, and what needs none goes on. */
+#include "manager_bench.h"
+
+enum { KEPT = 4, ROUNDS_MAX = 4000, SESSIONS = 8, SILENT_S = 60 };
+
+static uint64_t kept[KEPT];
+
+/* What is not answered at once waits for a sync point. */
+static int ask_begin(struct bench *bench, uint32_t node) {
+    struct asked asked;
+    int r = ask(bench, &asked, OP_SESSION_BEGIN, begin_of(node, 100, "/mnt"));
+
+    return r < 0 ? r : (int)asked.call.reply.session_begin.session;
+}
+
+static void fill(struct bench *bench) {
+    int r = 0;
+
+    for (uint32_t i = 0; i < KEPT; i++) {
+        kept[i] = begin(bench, 1 + i, 100, "/kept");
+    }
+    kv_mem_store_full(bench->store, true);
+    for (uint32_t i = 0; r >= 0; i++) {
+        assert_true(i < ROUNDS_MAX);
+        r = ask_begin(bench, 100);
+        if (r > 0) {
+            struct asked asked;
+            int ended = ask(bench, &asked, OP_SESSION_END, end_of((uint64_t)r, 100));
+
+            assert_true(ended == 0 || ended == -ERR_NO_SPACE);
+        }
+        for (uint32_t k = 0; k < KEPT; k++) {
+            assert_int_equal(renew(bench, kept[k], 100), 0);
+        }
+    }
+    assert_int_equal(r, -ERR_NO_SPACE);
+}
+
+static int revoke(struct bench *bench, uint64_t serial) {
+    struct asked asked;
+
+    return ask(bench, &asked, OP_KEY_REVOKE, (union request_body){.key_revoke = {serial}});
+}
+
+static int end(struct bench *bench, uint64_t session) {
+    struct asked asked;
+
+    return ask(bench, &asked, OP_SESSION_END, end_of(session, 100));
+}
+
+/* Those that are there stay; one that comes again would need its predecessor's end first. */
+static void check_full(struct bench *bench) {
+    struct asked asked;
+
+    assert_int_equal(ask_begin(bench, 200), -ERR_NO_SPACE);
+    assert_int_equal(ask(bench, &asked, OP_SESSION_BEGIN, begin_of(3, 101, "/kept")),
+                     -ERR_NO_SPACE);
+    assert_int_equal(renew(bench, kept[3], 100), 0);
+}
+
+static void check_restarts(struct bench *bench) {
+    assert_int_equal(manager_ends(bench), 0);
+    manager_begins(bench);
+    check_full(bench);
+    for (int power = 0; power < 2; power++) {
+        manager_dies(bench, power);
+        manager_begins(bench);
+        check_full(bench);
+    }
+}
+
+/* Begins are told first, so that sessions can end and keys be revoked for a while longer; then
+ * these are told, too. Once there is room all of it goes on, and what could not be ended is. */
+static void test_full_log(void **state) {
+    struct bench *bench = *state;
+    uint64_t serial = 100;
+    int r = 0;
+
+    fill(bench);
+    assert_int_equal(ask_begin(bench, 200), -ERR_NO_SPACE);
+    check_restarts(bench);
+    assert_int_equal(end(bench, kept[0]), 0);
+    assert_int_equal(revoke(bench, serial++), 0);
+    while (r == 0) {
+        r = revoke(bench, serial);
+        serial += r == 0;
+        assert_int_equal(renew(bench, kept[1], 100), 0);
+        assert_int_equal(renew(bench, kept[3], 100), 0);
+    }
+    assert_int_equal(r, -ERR_NO_SPACE);
+    assert_int_equal(end(bench, kept[1]), -ERR_NO_SPACE);
+    check_restarts(bench);
+    assert_int_equal(revoke(bench, serial), -ERR_NO_SPACE);
+    assert_int_equal(end(bench, kept[1]), -ERR_NO_SPACE);
+    kv_mem_store_full(bench->store, false);
+    pass(bench, 3 * NS_PER_S);
+    assert_int_equal(renew(bench, kept[0], 100), -ERR_UNKNOWN_SESSION);
+    assert_int_equal(renew(bench, kept[1], 100), -ERR_UNKNOWN_SESSION);
+    assert_true(is_ended(&bench->targets[1], kept[1]));
+    assert_int_equal(renew(bench, kept[3], 100), 0);
+    assert_true(ask_begin(bench, 200) > 0);
+    assert_int_equal(revoke(bench, serial), 0);
+    assert_int_equal(manager_map(bench->manager)->revoked_count, serial - 99);
+}
+
+static void renew_from(struct bench *bench, const uint64_t *sessions, uint32_t from) {
+    for (uint32_t i = from; i < SESSIONS; i++) {
+        assert_int_equal(renew(bench, sessions[i], 100), 0);
+    }
+}
+
+/* As many sessions as there may be, of which one is silent, and no room for the record of its end:
+ * it keeps its place, and who comes is told of the number. A node that joins is told of the room.
+ * Both end with the room. */
+static void test_full_sessions_and_log(void **state) {
+    struct bench *bench = *state;
+    uint64_t sessions[SESSIONS];
+    struct asked asked;
+    uint64_t serial = 100;
+    int r = 0;
+
+    for (uint32_t i = 0; i < SESSIONS; i++) {
+        sessions[i] = begin(bench, 1 + i, 100, "/mnt");
+    }
+    kv_mem_store_full(bench->store, true);
+    for (; r == 0; serial++) {
+        r = revoke(bench, serial);
+        renew_from(bench, sessions, 0);
+    }
+    assert_int_equal(r, -ERR_NO_SPACE);
+    for (int times = 0; times < 2; times++) {
+        for (uint32_t s = 0; s < SILENT_S; s++) {
+            pass(bench, NS_PER_S);
+            renew_from(bench, sessions, 1);
+        }
+        assert_int_equal(manager_session_count(bench->manager), SESSIONS);
+        assert_int_equal(ask_begin(bench, 200), -ERR_TOO_MANY_SESSIONS);
+        assert_int_equal(ask(bench, &asked, OP_NODE_JOIN,
+                             (union request_body){
+                                 .node_join = {.key_high = 70, .key_low = 1, .target_count = 1}}),
+                         -ERR_NO_SPACE);
+        manager_dies(bench, times == 1);
+        manager_begins(bench);
+        renew_from(bench, sessions, 1);
+    }
+    kv_mem_store_full(bench->store, false);
+    r = -ERR_TOO_MANY_SESSIONS;
+    for (uint32_t s = 0; s < SILENT_S && r == -ERR_TOO_MANY_SESSIONS; s++) {
+        pass(bench, NS_PER_S);
+        renew_from(bench, sessions, 1);
+        r = ask_begin(bench, 200);
+    }
+    assert_true(r > 0);
+    assert_int_equal(renew(bench, sessions[0], 100), -ERR_UNKNOWN_SESSION);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(full_log),
+        TEST(full_sessions_and_log),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
