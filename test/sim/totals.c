@@ -86,6 +86,8 @@ void totals_add(struct totals *totals, const struct seed_report *report) {
     totals->osts_min = first ? report->osts : MIN(totals->osts_min, report->osts);
     totals->osts_max = MAX(totals->osts_max, report->osts);
     totals->answers_ns_max = MAX(totals->answers_ns_max, report->answers_ns);
+    totals->alive_ns_max = MAX(totals->alive_ns_max, report->alive_ns);
+    totals->waited_ns_max = MAX(totals->waited_ns_max, report->waited_ns);
     hash_add(totals, report->hash);
 }
 
@@ -137,6 +139,10 @@ static unsigned rules_print(const struct totals *totals, FILE *file) {
     fprintf(file, "  at least %d crash: %" PRIu64 "\n", RULE_CRASHES_MIN, totals->crashes_min);
     fprintf(file, "  all answered %d s after faults: %.3f s at most\n", RULE_ANSWERS_S,
             (double)totals->answers_ns_max / (double)NS_PER_S);
+    fprintf(file, "  one of each kind within %d s at the end: %.3f s at most\n", RULE_ALIVE_S,
+            (double)totals->alive_ns_max / (double)NS_PER_S);
+    fprintf(file, "  then nothing waits after %d s: %.3f s at most\n", RULE_WAITS_S,
+            (double)totals->waited_ns_max / (double)NS_PER_S);
     fprintf(file, "  two runs alike: %zu of %" PRIu64 "\n", clean, totals->seeds);
     fprintf(file, "rules, all seeds:\n");
     fprintf(file, "  no two seeds alike: %zu of %zu%s\n", distinct, clean,

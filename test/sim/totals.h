@@ -33,6 +33,8 @@ enum {
     RULE_AWAY_S = 10,    /* until what does not need a target that is away has ended */
     RULE_MOVE_S = 10,    /* of a rename, once faults have ended */
     RULE_FLOORS_S = 10,  /* then, until no outcome is kept of an idle session */
+    RULE_ALIVE_S = 10,   /* at the very end, of each operation of one of each kind */
+    RULE_WAITS_S = 10,   /* then, until nothing waits at any target */
     SEED_FAILURE_BYTES = 700,
 };
 
@@ -42,6 +44,8 @@ struct seed_report {
     uint64_t hash;
     uint64_t counts[TOTAL_COUNT];
     uint64_t answers_ns; /* from the end of faults to the last answer */
+    uint64_t alive_ns;   /* of the longest operation at the very end */
+    uint64_t waited_ns;  /* then, until nothing waited */
     uint32_t clients;
     uint32_t osts;
     bool smallest;
@@ -63,6 +67,7 @@ struct totals {
     uint64_t succeeded_min;
     uint64_t crashes_min;
     uint64_t answers_ns_max;
+    uint64_t alive_ns_max, waited_ns_max;
     uint32_t clients_min;
     uint32_t osts_min;
     uint32_t osts_max;

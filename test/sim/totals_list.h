@@ -6,6 +6,8 @@
     X(OPERATIONS, "operations", true)                                                              \
     X(SUCCEEDED, "succeeded", true)                                                                \
     X(REFUSED, "refused", false)                                                                   \
+    X(ALIVE, "answers when all was over", true)                                                    \
+    X(ALIVE_NO_SPACE, "of these, no space", false)                                                 \
     X(LOST, "answers lost", true)                                                                  \
     X(RENAMES, "renames", true)                                                                    \
     X(REPLACED, "renames over a name", true)                                                       \

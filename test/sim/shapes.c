@@ -1,0 +1,94 @@
+/* The contract is in shapes.h. */
+#include "shapes.h"
+
+enum {
+    FILES_MAX_GROWING = 500,
+    SHAPE_EVERY = 8, /* of so many seeds one has a small storage target, one has some that get
+                      * full, one unlinks most, one moves most, one makes most files grow: which */
+    SHAPE_TIGHT = 2,
+    SHAPE_FULL = 3,
+    SHAPE_UNLINKS = 5,
+    SHAPE_MOVES = 6,
+    SHAPE_GROWS = 7,
+};
+
+/* A small storage target whose blocks go round quickly, and loses power often. */
+static void tighten(struct shape *shape, struct world_options *options,
+                    struct workload_options *load) {
+    options->ost_count = 1;
+    options->data_bytes_max = prng_between(shape->prng, 3, 5) * 512 * KIB;
+    options->sync_interval_ns = prng_between(shape->prng, 50, 200) * NS_PER_MS;
+    load->overwrites = true;
+    load->files_max = 4;
+    load->size_max = 200000;
+    shape->plan->has[FAULT_POWER] = true;
+    shape->plan->has[FAULT_BIT_ROT] = false; /* It would excuse what is to be found. */
+    shape->plan->crashes_max = 100;
+    excuses_no_space(shape->excuses);
+}
+
+/* Several storage targets that are full again and again, while others have room. */
+static void fills(struct shape *shape, struct world_options *options,
+                  struct workload_options *load) {
+    options->ost_count = MAX(options->ost_count, 3U);
+    options->data_bytes_max = prng_between(shape->prng, 5, 7) * 256 * KIB;
+    options->chunk_bytes = 256 * KIB;
+    load->think_ns = prng_between(shape->prng, 5, 20) * NS_PER_MS;
+    shape->removes = true;
+    excuses_no_space(shape->excuses);
+}
+
+/* Unlinks that a power failure of the metadata target undoes: few syncs cover them. */
+static void unlinks(struct shape *shape, struct world_options *options,
+                    struct workload_options *load) {
+    options->sync_interval_ns = NS_PER_S;
+    load->unlinks = true;
+    load->depth = 2;
+    shape->names_die = true;
+    shape->plan->has[FAULT_POWER] = true;
+    shape->plan->has[FAULT_BIT_ROT] = false;
+    shape->plan->crashes_max = 100;
+}
+
+/* Small files that are synced, and move from the inode to chunks that power loss soon takes. */
+static void grows(struct shape *shape, struct world_options *options,
+                  struct workload_options *load) {
+    options->sync_interval_ns = prng_between(shape->prng, 100, 1000) * NS_PER_MS;
+    load->grows = true;
+    shape->removes = true;
+    load->files_max = FILES_MAX_GROWING;
+    shape->plan->drop_per_million = 30000; /* So that some syncs arrive late. */
+    shape->plan->reset_per_million = 1000;
+    shape->plan->has[FAULT_POWER] = true;
+    shape->plan->has[FAULT_BIT_ROT] = false;
+    shape->plan->crashes_max = 100;
+}
+
+/* Directories that get other parents all the time, over several metadata targets. */
+static void moves(struct shape *shape, struct world_options *options,
+                  struct workload_options *load) {
+    options->late_mdt = options->seed / SHAPE_EVERY % 2 == 1; /* and gets lost, of three */
+    options->mdt_count = MAX(options->mdt_count, options->late_mdt ? 3U : 2U);
+    options->move_refusals = (uint32_t)prng_between(shape->prng, 1, 4);
+    load->moves = true;
+    load->think_ns = prng_between(shape->prng, 100, 1000) * NS_PER_US;
+    shape->moves = true;
+    shape->names_die = true; /* also while they hold turns */
+    shape->plan->has[FAULT_KILL] = true;
+    shape->plan->crashes_max = 40;
+}
+
+void shapes_draw(struct shape *shape, struct world_options *options,
+                 struct workload_options *load) {
+    if (options->seed % SHAPE_EVERY == SHAPE_TIGHT) {
+        tighten(shape, options, load);
+    } else if (options->seed % SHAPE_EVERY == SHAPE_FULL) {
+        fills(shape, options, load);
+    } else if (options->seed % SHAPE_EVERY == SHAPE_UNLINKS) {
+        unlinks(shape, options, load);
+    } else if (options->seed % SHAPE_EVERY == SHAPE_MOVES) {
+        moves(shape, options, load);
+    } else if (options->seed % SHAPE_EVERY == SHAPE_GROWS) {
+        grows(shape, options, load);
+    }
+}
