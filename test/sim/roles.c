@@ -4,6 +4,7 @@
 #include "renewals.h"
 #include "rotation.h"
 #include "kv/kv_mem.h"
+#include "laps.h"
 #include "life.h"
 #include "layout/map_lost.h"
 #include "losses.h"
@@ -15,13 +16,15 @@
 
 enum { BULK_BYTES_MAX = 2 * 1024 * 1024, ASK_MS = 100, POOL_MS = 200, JOIN_MS = 80 };
 enum { FULL_MS = 4000 };
+/* The smallest ring of records of a storage target that frees so little at a time. */
+enum { WRAPS_BYTES = 72 * KIB, WRAPS_SEGMENTS = 4 };
 
 struct kv_options node_kv_options(const struct node *node) {
     const struct world_options *world = &node->world->options;
     bool smallest = world->smallest;
     bool ost = node->role == NODE_OST;
     /* Of an OST that answers requests of WORLD_CALL_BYTES, the smallest. */
-    uint32_t ring_bytes = ost ? 448 * KIB : world->ring_bytes;
+    uint32_t ring_bytes = !ost ? world->ring_bytes : world->wraps ? WRAPS_BYTES : 448 * KIB;
     struct kv_options options = {
         .directory = "kv",
         .shared_name = "ring",
@@ -29,7 +32,7 @@ struct kv_options node_kv_options(const struct node *node) {
         .base_store = node->store,
         .warm_sets = world->cold_per_mille >= 1000 ? 8 : 0,
         .ring_bytes = ring_bytes,
-        .ring_data_bytes = ost ? (smallest ? 256 * KIB : 512 * KIB) : 0,
+        .ring_data_bytes = ost ? (smallest || world->wraps ? 256 * KIB : 512 * KIB) : 0,
         .disk_log_bytes = (uint64_t)ring_bytes * world->log_rings,
         .changes_bytes_max = smallest ? 256 * KIB : 512 * KIB,
         .base_memory_bytes = 64 * MIB,
@@ -264,6 +267,7 @@ static int open_ost(struct life *life, char problem[256]) {
         .request_bytes_max = WORLD_CALL_BYTES,
         .sessions_max = 64,
         .freed_max = 1, /* as few as it needs */
+        .step_segments = world->wraps ? WRAPS_SEGMENTS : 0,
         .verify_on_arrival = true,
         .keys = node->keys,
         .unsigned_allowed = true,
@@ -351,6 +355,7 @@ int life_open_role(struct life *life, char problem[256]) {
     }
     if (r == 0) {
         life->recovered = kv_position(life_kv(life));
+        laps_begin(life);
     }
     return r < 0 ? r : life_serve(life);
 }

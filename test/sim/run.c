@@ -9,6 +9,7 @@
 #include "faults.h"
 #include "floors.h"
 #include "holds.h"
+#include "laps.h"
 #include "lists.h"
 #include "liveness.h"
 #include "losses.h"
@@ -829,6 +830,8 @@ static void sum_up(struct run *run, struct seed_report *report) {
     report->osts = world->options.ost_count;
     report->smallest = world->options.smallest;
     report->streams = world->options.streams;
+    report->wraps = world->options.wraps;
+    report->laps = laps_median(world);
 }
 
 static void run_end(struct run *run, struct seed_report *report) {

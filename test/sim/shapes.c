@@ -78,6 +78,27 @@ static void moves(struct shape *shape, struct world_options *options,
     shape->plan->crashes_max = 40;
 }
 
+/* Rings of storage targets that come round again and again before anybody dies. */
+static void wraps(struct shape *shape, struct world_options *options,
+                  struct workload_options *load) {
+    options->wraps = true;
+    options->ost_count = options->ost_count == WORLD_OSTS_MAX ? 2 : 1;
+    options->late_ost = false;
+    options->ring_bytes = 64 * KIB;
+    options->log_rings = 8;
+    load->wraps = true;
+    load->files_max = 8;
+    shape->plan->crashes_max = MIN(shape->plan->crashes_max, 3U);
+}
+
+/* A tenth of all seeds, of those that are about nothing else. */
+static bool draws_wraps(uint64_t seed) {
+    struct prng prng;
+
+    prng_init(&prng, seed ^ UINT64_C(0x7772617073));
+    return prng_chance(&prng, 4, 15);
+}
+
 void shapes_draw(struct shape *shape, struct world_options *options,
                  struct workload_options *load) {
     if (options->seed % SHAPE_EVERY == SHAPE_TIGHT) {
@@ -90,5 +111,7 @@ void shapes_draw(struct shape *shape, struct world_options *options,
         moves(shape, options, load);
     } else if (options->seed % SHAPE_EVERY == SHAPE_GROWS) {
         grows(shape, options, load);
+    } else if (draws_wraps(options->seed)) {
+        wraps(shape, options, load);
     }
 }

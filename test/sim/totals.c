@@ -79,6 +79,7 @@ void totals_add(struct totals *totals, const struct seed_report *report) {
 
     totals->smallest += report->smallest;
     totals->streams += report->streams;
+    totals->laps[MIN(report->laps, (uint64_t)TOTALS_LAPS_MAX)] += report->wraps;
     totals->operations_min = first ? operations : MIN(totals->operations_min, operations);
     totals->succeeded_min = first ? succeeded : MIN(totals->succeeded_min, succeeded);
     totals->crashes_min = first ? crashes : MIN(totals->crashes_min, crashes);
@@ -124,6 +125,36 @@ static unsigned counts_print(const struct totals *totals, FILE *file) {
     return broken;
 }
 
+/* Of an even number of seeds, the lower one. */
+static uint64_t laps_median_of(const struct totals *totals, uint64_t *ret_seeds) {
+    uint64_t below = 0;
+    uint64_t median = 0;
+
+    *ret_seeds = 0;
+    for (size_t i = 0; i <= TOTALS_LAPS_MAX; i++) {
+        *ret_seeds += totals->laps[i];
+    }
+    for (; median < TOTALS_LAPS_MAX; median++) {
+        below += totals->laps[median];
+        if (2 * below >= *ret_seeds) {
+            break;
+        }
+    }
+    return median;
+}
+
+static bool laps_print(const struct totals *totals, FILE *file) {
+    uint64_t seeds;
+    uint64_t median = laps_median_of(totals, &seeds);
+    bool few = seeds >= RULE_LAPS_SEEDS && median < RULE_LAPS;
+
+    fprintf(file,
+            "  rings of the median of those that wrap come round %d times in a life: %" PRIu64
+            ", of %" PRIu64 "%s\n",
+            RULE_LAPS, median, seeds, few ? "  broken" : "");
+    return few;
+}
+
 static unsigned rules_print(const struct totals *totals, FILE *file) {
     size_t clean = totals->hash_count;
     size_t distinct = distinct_count(totals);
@@ -150,7 +181,7 @@ static unsigned rules_print(const struct totals *totals, FILE *file) {
     fprintf(file, "  a third with the smallest sizes: %" PRIu64 " of %zu%s\n", totals->smallest,
             clean, few_smallest ? "  broken" : "");
     fprintf(file, "  calls by lanes over streams: %" PRIu64 " of %zu\n", totals->streams, clean);
-    return (distinct < clean) + (unsigned)few_smallest;
+    return (distinct < clean) + (unsigned)few_smallest + laps_print(totals, file);
 }
 
 unsigned totals_print(const struct totals *totals, FILE *file) {

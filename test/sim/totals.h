@@ -20,6 +20,7 @@ enum total {
 enum {
     TOTALS_SEEDS_MIN = 1000, /* from so many on the totals are checked */
     TOTALS_LEAST = 100,
+    TOTALS_LAPS_MAX = 64,
     RULE_CLIENTS_MIN = 3,
     RULE_OSTS_MAX = 4,
     RULE_OPERATIONS_MIN = 2000,
@@ -33,8 +34,10 @@ enum {
     RULE_AWAY_S = 10,    /* until what does not need a target that is away has ended */
     RULE_MOVE_S = 10,    /* of a rename, once faults have ended */
     RULE_FLOORS_S = 10,  /* then, until no outcome is kept of an idle session */
-    RULE_ALIVE_S = 10,   /* at the very end, of each operation of one of each kind */
-    RULE_WAITS_S = 10,   /* then, until nothing waits at any target */
+    RULE_LAPS = 3,       /* the median of seeds that wrap, from so many of them on: */
+    RULE_LAPS_SEEDS = 10,
+    RULE_ALIVE_S = 10, /* at the very end, of each operation of one of each kind */
+    RULE_WAITS_S = 10, /* then, until nothing waits at any target */
     SEED_FAILURE_BYTES = 700,
 };
 
@@ -50,6 +53,8 @@ struct seed_report {
     uint32_t osts;
     bool smallest;
     bool streams;
+    bool wraps;    /* it is to wrap: */
+    uint64_t laps; /* of the median storage target in a life */
     bool clean;
     char failure[SEED_FAILURE_BYTES]; /* when not clean */
 };
@@ -71,7 +76,8 @@ struct totals {
     uint32_t clients_min;
     uint32_t osts_min;
     uint32_t osts_max;
-    uint64_t *hashes; /* of the clean ones */
+    uint64_t laps[TOTALS_LAPS_MAX + 1]; /* seeds that wrap, by their laps; the last: or more */
+    uint64_t *hashes;                   /* of the clean ones */
     size_t hash_count;
     size_t hash_capacity;
 };

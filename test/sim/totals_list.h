@@ -72,6 +72,9 @@
     X(PROMISES, "promises of space to chunks", true)                                               \
     X(CHECKPOINTS, "checkpoints", true)                                                            \
     X(CHECKPOINTS_CUT, "checkpoints cut", true)                                                    \
+    X(LAPS, "laps of rings of records, OSTs", true)                                                \
+    X(DATA_LAPS, "laps of rings of data", true)                                                    \
+    X(OTHER_LAPS, "laps of rings, others", true)                                                   \
     X(REPLAYS, "replays", true)                                                                    \
     X(REPLAYS_CUT, "replays cut", true)                                                            \
     X(RECORDS_REPLAYED, "records replayed", true)                                                  \

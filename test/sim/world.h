@@ -48,6 +48,7 @@ struct node {
     uint64_t full_ns;      /* since when it can't keep a map (roles.c); 0: it always could */
     bool is_stopped;       /* nothing happens in it, and nothing may be called in it */
     uint16_t map_opcode;   /* by which it has asked for a map last */
+    uint64_t laps;         /* the most that its rings have come round in a life (laps.h) */
 };
 
 struct world {
@@ -75,6 +76,8 @@ struct world {
     uint64_t replays;              /* starts with a log that was not empty */
     uint64_t replays_cut;          /* ended by a crash before what they found was durable */
     uint64_t late_writes;          /* at an OST that has joined */
+    uint64_t laps, data_laps;      /* of storage targets' rings, all lives together (laps.h) */
+    uint64_t laps_of_others;       /* of metadata targets' and the manager's */
     uint64_t maps;                 /* newer ones that MDTs have used */
     uint64_t maps_unkept;          /* that one of them could not keep for a while */
     struct absences *absences;     /* for their oracle; NULL: nobody looks */
