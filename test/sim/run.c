@@ -8,6 +8,7 @@
 #include "excuses.h"
 #include "faults.h"
 #include "floors.h"
+#include "fulls.h"
 #include "holds.h"
 #include "laps.h"
 #include "lists.h"
@@ -178,6 +179,7 @@ static void down(struct run *run, struct node *node, bool power) {
     size_t index = (size_t)(node - run->world->nodes);
 
     run->crashes++;
+    fulls_killed(run->world, node);
     if (power) {
         node_power(node);
     } else {
@@ -459,6 +461,15 @@ static void nothing(void *context) {
     (void)context;
 }
 
+/* Targets that have several limits full die now and then. */
+static void fulls_go_on(struct run *run) {
+    struct node *full = fulls_look(run->world);
+
+    if (full && may_crash(run) && !stragglers_need(run->world->stragglers, full)) {
+        down(run, full, run->crashes % 2 == 1 && run->plan.has[FAULT_POWER]);
+    }
+}
+
 static void play(struct run *run) {
     struct sim *sim = run->world->sim;
     uint64_t next = sim_now_ns(sim) + 20 * NS_PER_MS;
@@ -473,6 +484,7 @@ static void play(struct run *run) {
         } else if (stop == SIM_DONE) {
             stragglers_look(run);
         } else if (stop == SIM_DEADLINE) {
+            fulls_go_on(run);
             ends(run);
             stragglers_look(run);
             silence_go_on(run);
@@ -831,6 +843,7 @@ static void sum_up(struct run *run, struct seed_report *report) {
     report->smallest = world->options.smallest;
     report->streams = world->options.streams;
     report->wraps = world->options.wraps;
+    report->full_pairs = world->full_pairs;
     report->laps = laps_median(world);
 }
 

@@ -1,5 +1,6 @@
 /* The contract is in shapes.h. */
 #include "shapes.h"
+#include "fulls.h"
 
 enum {
     FILES_MAX_GROWING = 500,
@@ -99,6 +100,22 @@ static bool draws_wraps(uint64_t seed) {
     return prng_chance(&prng, 4, 15);
 }
 
+/* Many limits are small at once, whatever else the seed is about; checkpoints come only as memory
+ * and log fill. */
+static void fill_all(struct shape *shape, struct world_options *options,
+                     struct workload_options *load) {
+    options->full = true;
+    options->ring_bytes = 64 * KIB;
+    options->log_rings = 8;
+    options->sync_interval_ns = MAX(options->sync_interval_ns, 300 * NS_PER_MS);
+    options->checkpoint_ns = 0;
+    options->data_bytes_max = MIN(options->data_bytes_max, 3 * MIB);
+    load->depth = MAX(load->depth, 8U);
+    load->think_ns = MIN(load->think_ns, 300 * NS_PER_US);
+    shape->plan->crashes_max = MIN(shape->plan->crashes_max, 20U);
+    excuses_no_space(shape->excuses);
+}
+
 void shapes_draw(struct shape *shape, struct world_options *options,
                  struct workload_options *load) {
     if (options->seed % SHAPE_EVERY == SHAPE_TIGHT) {
@@ -113,5 +130,8 @@ void shapes_draw(struct shape *shape, struct world_options *options,
         grows(shape, options, load);
     } else if (draws_wraps(options->seed)) {
         wraps(shape, options, load);
+    }
+    if (fulls_draw(options->seed)) {
+        fill_all(shape, options, load);
     }
 }

@@ -79,6 +79,9 @@ void totals_add(struct totals *totals, const struct seed_report *report) {
 
     totals->smallest += report->smallest;
     totals->streams += report->streams;
+    for (uint32_t pair = 0; pair < FULL_PAIRS; pair++) {
+        totals->pairs[pair] += report->full_pairs >> pair & 1;
+    }
     totals->laps[MIN(report->laps, (uint64_t)TOTALS_LAPS_MAX)] += report->wraps;
     totals->operations_min = first ? operations : MIN(totals->operations_min, operations);
     totals->succeeded_min = first ? succeeded : MIN(totals->succeeded_min, succeeded);
@@ -143,6 +146,21 @@ static uint64_t laps_median_of(const struct totals *totals, uint64_t *ret_seeds)
     return median;
 }
 
+static void pairs_print(const struct totals *totals, FILE *file) {
+    fprintf(file, "  seeds with two limits of a target full at once:");
+    for (uint32_t pair = 0; pair < FULL_PAIRS; pair++) {
+        enum full first;
+        enum full second;
+
+        full_pair(pair, &first, &second);
+        if (totals->pairs[pair] > 0) {
+            fprintf(file, " %s and %s %" PRIu64 ";", full_names[first], full_names[second],
+                    totals->pairs[pair]);
+        }
+    }
+    fprintf(file, "\n");
+}
+
 static bool laps_print(const struct totals *totals, FILE *file) {
     uint64_t seeds;
     uint64_t median = laps_median_of(totals, &seeds);
@@ -181,6 +199,7 @@ static unsigned rules_print(const struct totals *totals, FILE *file) {
     fprintf(file, "  a third with the smallest sizes: %" PRIu64 " of %zu%s\n", totals->smallest,
             clean, few_smallest ? "  broken" : "");
     fprintf(file, "  calls by lanes over streams: %" PRIu64 " of %zu\n", totals->streams, clean);
+    pairs_print(totals, file);
     return (distinct < clean) + (unsigned)few_smallest + laps_print(totals, file);
 }
 

@@ -7,6 +7,7 @@
  * Thread: one.  Memory: the caller's, and the heap for the hashes. */
 #pragma once
 #include "base/types.h"
+#include "fulls.h"
 #include "totals_list.h"
 #include <stdio.h>
 
@@ -53,8 +54,9 @@ struct seed_report {
     uint32_t osts;
     bool smallest;
     bool streams;
-    bool wraps;    /* it is to wrap: */
-    uint64_t laps; /* of the median storage target in a life */
+    bool wraps;          /* it is to wrap: */
+    uint64_t full_pairs; /* limits full at once (fulls.h) */
+    uint64_t laps;       /* of the median storage target in a life */
     bool clean;
     char failure[SEED_FAILURE_BYTES]; /* when not clean */
 };
@@ -76,6 +78,7 @@ struct totals {
     uint32_t clients_min;
     uint32_t osts_min;
     uint32_t osts_max;
+    uint64_t pairs[FULL_PAIRS];         /* seeds in which both limits were full at once */
     uint64_t laps[TOTALS_LAPS_MAX + 1]; /* seeds that wrap, by their laps; the last: or more */
     uint64_t *hashes;                   /* of the clean ones */
     size_t hash_count;
