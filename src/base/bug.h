@@ -56,7 +56,8 @@
     X(EARLY_OVER, "early-over")         /* a loss is over while sessions may write on */           \
     X(LATE_PARENT, "late-parent")       /* attributes that come late hide newer ones */            \
     X(LOST_ALONE, "lost-alone")   /* a lost coordinator's promise is broken without asking */      \
-    X(BLIND_COUNT, "blind-count") /* an evicted writer's blocks are not asked for */
+    X(BLIND_COUNT, "blind-count") /* an evicted writer's blocks are not asked for */               \
+    X(KEPT_CALL, "kept-call")     /* a transaction's call that fails is under way for ever */
 
 enum bug {
 #define BUG_ENUMERATOR(name, text) BUG_##name,

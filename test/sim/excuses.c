@@ -42,6 +42,10 @@ void excuses_no_space(struct excuses *excuses) {
     excuses->no_space = true;
 }
 
+bool excuses_has_no_space(const struct excuses *excuses) {
+    return excuses->no_space;
+}
+
 void excuses_names_full(struct excuses *excuses, bool full) {
     excuses->names_full = full;
 }

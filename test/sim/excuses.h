@@ -21,6 +21,8 @@ struct excuses *excuses_new(void);
 void excuses_free(struct excuses *excuses);
 /* Disks may be full from now on. */
 void excuses_no_space(struct excuses *excuses);
+/* Whether they may. */
+bool excuses_has_no_space(const struct excuses *excuses);
 /* The metadata target's disk is full, or was a short time ago. */
 void excuses_names_full(struct excuses *excuses, bool full);
 void excuses_flipped(struct excuses *excuses, unsigned count);

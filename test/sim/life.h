@@ -19,7 +19,8 @@ struct life {
     struct ost *ost;
     struct shoal_client *client;
     struct env_tick tick;
-    uint64_t recovered; /* the log's position when it was opened */
+    uint64_t recovered;                 /* the log's position when it was opened */
+    uint64_t ring_head, ring_data_head; /* likewise, the ring's */
     bool ready;
     bool failed;
     bool stopping;

@@ -437,6 +437,29 @@ static bool ask_parent(struct question *question) {
     return true;
 }
 
+/* Most are small writes; some of them are on disk before the ring has no more room. */
+static bool wraps_draw(struct question *question, struct handle *handle) {
+    struct workload *workload = question->asker->workload;
+    uint64_t size_max = workload->options.size_max;
+
+    switch (workload_draw(workload, 16)) {
+    case 0:
+        return ask_handle(question, handle, SHOAL_FSYNC);
+    case 1:
+    case 2:
+        return ask_read(question, handle);
+    default:
+        return (handle->flags & SHOAL_OPEN_WRITE) &&
+               ask_write_at(question, handle, workload_draw(workload, size_max / 2),
+                            1 + workload_draw(workload, 30000));
+    }
+}
+
+static bool writes_draw(struct question *question, struct handle *handle) {
+    return question->asker->workload->options.wraps ? wraps_draw(question, handle)
+                                                    : overwrite_draw(question, handle);
+}
+
 bool question_draw(struct question *question) {
     struct asker *asker = question->asker;
     struct handle *handle = handle_draw(asker);
@@ -461,8 +484,9 @@ bool question_draw(struct question *question) {
     if (asker->workload->options.unlinks && workload_draw(asker->workload, 8) > 0) {
         return ask_victim(question);
     }
-    if (asker->workload->options.overwrites && handle && workload_draw(asker->workload, 8) > 0) {
-        return overwrite_draw(question, handle);
+    bool writes = asker->workload->options.overwrites || asker->workload->options.wraps;
+    if (writes && handle && workload_draw(asker->workload, 8) > 0) {
+        return writes_draw(question, handle);
     }
     switch (workload_draw(asker->workload, 22)) {
     case 20:

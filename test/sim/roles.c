@@ -4,6 +4,7 @@
 #include "renewals.h"
 #include "rotation.h"
 #include "kv/kv_mem.h"
+#include "laps.h"
 #include "life.h"
 #include "layout/map_lost.h"
 #include "losses.h"
@@ -15,13 +16,20 @@
 
 enum { BULK_BYTES_MAX = 2 * 1024 * 1024, ASK_MS = 100, POOL_MS = 200, JOIN_MS = 80 };
 enum { FULL_MS = 4000 };
+/* The smallest ring of records of a storage target that frees so little at a time. */
+enum { WRAPS_BYTES = 72 * KIB, WRAPS_SEGMENTS = 4 };
+
+/* One more than there are clients, so that who begins anew meets his predecessor. */
+static uint32_t sessions_max(const struct world_options *world) {
+    return world->full ? world->client_count + 1 : 64;
+}
 
 struct kv_options node_kv_options(const struct node *node) {
     const struct world_options *world = &node->world->options;
     bool smallest = world->smallest;
     bool ost = node->role == NODE_OST;
     /* Of an OST that answers requests of WORLD_CALL_BYTES, the smallest. */
-    uint32_t ring_bytes = ost ? 448 * KIB : world->ring_bytes;
+    uint32_t ring_bytes = !ost ? world->ring_bytes : world->wraps ? WRAPS_BYTES : 448 * KIB;
     struct kv_options options = {
         .directory = "kv",
         .shared_name = "ring",
@@ -29,14 +37,15 @@ struct kv_options node_kv_options(const struct node *node) {
         .base_store = node->store,
         .warm_sets = world->cold_per_mille >= 1000 ? 8 : 0,
         .ring_bytes = ring_bytes,
-        .ring_data_bytes = ost ? (smallest ? 256 * KIB : 512 * KIB) : 0,
+        .ring_data_bytes = ost ? (smallest || world->wraps ? 256 * KIB : 512 * KIB) : 0,
         .disk_log_bytes = (uint64_t)ring_bytes * world->log_rings,
-        .changes_bytes_max = smallest ? 256 * KIB : 512 * KIB,
+        .changes_bytes_max = smallest || world->full ? 256 * KIB : 512 * KIB,
         .base_memory_bytes = 64 * MIB,
         .sync_interval_ns = world->sync_interval_ns,
         .checkpoint_ns = world->checkpoint_ns,
-        .sessions_max = 64,
-        .outcomes_max = 8 * 64 + (smallest ? 0 : 1024 << world->seed % 4),
+        .sessions_max = sessions_max(world),
+        .outcomes_max = world->full ? 8 * sessions_max(world)
+                                    : 8 * 64 + (smallest ? 0U : 1024U << world->seed % 4),
     };
 
     options.owner_id[0] = (uint8_t)node->target_id;
@@ -58,7 +67,7 @@ static int open_manager(struct life *life, char problem[256]) {
         .target = {node->target_id},
         .keys = node->keys,
         .session_timeout_ns = node->world->options.session_timeout_ns,
-        .sessions_max = 64,
+        .sessions_max = sessions_max(&node->world->options),
         .map_waits_max = pushes_waits_max(node->world),
         .map_wait_ns = PUSHES_WAIT_S * NS_PER_S,
         .join_pause_ns = gathers ? JOIN_MS * NS_PER_MS : 0,
@@ -223,12 +232,16 @@ static int open_group(struct life *life, char problem[256]) {
         .keys = node->keys,
         .root_mode = 0755,
         .default_layout = {.chunk_bytes = world->chunk_bytes, .stripe_count = STRIPE_ALL},
-        .sessions_max = world->smallest ? 16 : 64,
+        .sessions_max = world->full       ? sessions_max(world)
+                        : world->smallest ? 16
+                                          : 64,
         .opens_max = world->smallest ? 192 : 1024,
         .name_hash_bits = world->seed % 4 == 0 ? 3 : 0,
         .move_refusals = world->move_refusals,
         /* Of these two for one log: who is over that asks again. */
-        .crossings_max = world->seed % 4 == 1 && world->move_refusals == 0 ? 8 : 0,
+        .crossings_max = world->full                                         ? 8
+                         : world->seed % 4 == 1 && world->move_refusals == 0 ? 8
+                                                                             : 0,
         .promise_ended = promise_ended,
         .promise_context = node,
     };
@@ -247,7 +260,7 @@ static void log_line(void *context, const char *line) {
 static int open_ost(struct life *life, char problem[256]) {
     struct node *node = life->node;
     const struct world_options *world = &node->world->options;
-    bool smallest = world->smallest;
+    bool smallest = world->smallest || world->full;
     const struct ost_options options = {
         .env = life->env,
         .kv = node_kv_options(node),
@@ -264,6 +277,7 @@ static int open_ost(struct life *life, char problem[256]) {
         .request_bytes_max = WORLD_CALL_BYTES,
         .sessions_max = 64,
         .freed_max = 1, /* as few as it needs */
+        .step_segments = world->wraps ? WRAPS_SEGMENTS : 0,
         .verify_on_arrival = true,
         .keys = node->keys,
         .unsigned_allowed = true,
@@ -351,6 +365,7 @@ int life_open_role(struct life *life, char problem[256]) {
     }
     if (r == 0) {
         life->recovered = kv_position(life_kv(life));
+        laps_begin(life);
     }
     return r < 0 ? r : life_serve(life);
 }

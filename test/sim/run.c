@@ -8,10 +8,14 @@
 #include "excuses.h"
 #include "faults.h"
 #include "floors.h"
+#include "fulls.h"
 #include "holds.h"
+#include "laps.h"
 #include "lists.h"
+#include "liveness.h"
 #include "losses.h"
 #include "rot.h"
+#include "shapes.h"
 #include "shares.h"
 #include "silence.h"
 #include "stragglers.h"
@@ -32,17 +36,9 @@ enum {
     OPERATIONS = 2200,
     DEPTH = 4,
     FILES_MAX_HERE = 40,
-    FILES_MAX_GROWING = 500,
     FILE_BYTES_MAX_HERE = 300000,
-    SHAPE_EVERY = 8, /* of so many seeds one has a small storage target, one has some that get
-                      * full, one unlinks most, one moves most, one makes most files grow: which */
     POOLS_NOTED_S = 2,
     LOSS_CUT_MS = 1500,
-    SHAPE_TIGHT = 2,
-    SHAPE_FULL = 3,
-    SHAPE_UNLINKS = 5,
-    SHAPE_MOVES = 6,
-    SHAPE_GROWS = 7,
     CALM_MOVES = 200,
     FULL_IN_A_ROW = 32, /* times that a disk is, with little in between */
     NAMES_EXCUSE_S = 7, /* a checkpoint that met a full disk is tried again every 5 s */
@@ -183,6 +179,7 @@ static void down(struct run *run, struct node *node, bool power) {
     size_t index = (size_t)(node - run->world->nodes);
 
     run->crashes++;
+    fulls_killed(run->world, node);
     if (power) {
         node_power(node);
     } else {
@@ -464,6 +461,15 @@ static void nothing(void *context) {
     (void)context;
 }
 
+/* Targets that have several limits full die now and then. */
+static void fulls_go_on(struct run *run) {
+    struct node *full = fulls_look(run->world);
+
+    if (full && may_crash(run) && !stragglers_need(run->world->stragglers, full)) {
+        down(run, full, run->crashes % 2 == 1 && run->plan.has[FAULT_POWER]);
+    }
+}
+
 static void play(struct run *run) {
     struct sim *sim = run->world->sim;
     uint64_t next = sim_now_ns(sim) + 20 * NS_PER_MS;
@@ -478,6 +484,7 @@ static void play(struct run *run) {
         } else if (stop == SIM_DONE) {
             stragglers_look(run);
         } else if (stop == SIM_DEADLINE) {
+            fulls_go_on(run);
             ends(run);
             stragglers_look(run);
             silence_go_on(run);
@@ -770,6 +777,19 @@ static void clear(struct run *run) {
     shares_wait(run, end);
 }
 
+/* One of each kind of operation, by every client; then nobody waits. */
+static void alive(struct run *run, struct seed_report *report) {
+    struct sim *sim = run->world->sim;
+    struct liveness *liveness = liveness_new(run->world, excuses_has_no_space(run->excuses));
+
+    while (!failure_of(run) && !liveness_look(liveness, run->failure)) {
+        (void)sim_run_until(sim, sim_now_ns(sim) + 20 * NS_PER_MS, NULL, NULL);
+        restart(run, true); /* clients whose session did not begin */
+    }
+    liveness_sum(liveness, report);
+    liveness_free(liveness);
+}
+
 static void sum_up(struct run *run, struct seed_report *report) {
     struct world *world = run->world;
     uint64_t *counts = report->counts;
@@ -822,6 +842,9 @@ static void sum_up(struct run *run, struct seed_report *report) {
     report->osts = world->options.ost_count;
     report->smallest = world->options.smallest;
     report->streams = world->options.streams;
+    report->wraps = world->options.wraps;
+    report->full_pairs = world->full_pairs;
+    report->laps = laps_median(world);
 }
 
 static void run_end(struct run *run, struct seed_report *report) {
@@ -842,81 +865,6 @@ static void run_end(struct run *run, struct seed_report *report) {
     copies_free(run->copies);
     stragglers_free(stragglers);
     excuses_free(run->excuses);
-}
-
-/* A small storage target whose blocks go round quickly, and loses power often. */
-static void tighten(struct run *run, struct world_options *options, struct workload_options *load) {
-    options->ost_count = 1;
-    options->data_bytes_max = prng_between(&run->prng, 3, 5) * 512 * KIB;
-    options->sync_interval_ns = prng_between(&run->prng, 50, 200) * NS_PER_MS;
-    load->overwrites = true;
-    load->files_max = 4;
-    load->size_max = 200000;
-    run->plan.has[FAULT_POWER] = true;
-    run->plan.has[FAULT_BIT_ROT] = false; /* It would excuse what is to be found. */
-    run->plan.crashes_max = 100;
-    excuses_no_space(run->excuses);
-}
-
-/* Several storage targets that are full again and again, while others have room. */
-static void fills(struct run *run, struct world_options *options, struct workload_options *load) {
-    options->ost_count = MAX(options->ost_count, 3U);
-    options->data_bytes_max = prng_between(&run->prng, 5, 7) * 256 * KIB;
-    options->chunk_bytes = 256 * KIB;
-    load->think_ns = prng_between(&run->prng, 5, 20) * NS_PER_MS;
-    run->removes = true;
-    excuses_no_space(run->excuses);
-}
-
-/* Unlinks that a power failure of the metadata target undoes: few syncs cover them. */
-static void unlinks(struct run *run, struct world_options *options, struct workload_options *load) {
-    options->sync_interval_ns = NS_PER_S;
-    load->unlinks = true;
-    load->depth = 2;
-    run->names_die = true;
-    run->plan.has[FAULT_POWER] = true;
-    run->plan.has[FAULT_BIT_ROT] = false;
-    run->plan.crashes_max = 100;
-}
-
-/* Small files that are synced, and move from the inode to chunks that power loss soon takes. */
-static void grows(struct run *run, struct world_options *options, struct workload_options *load) {
-    options->sync_interval_ns = prng_between(&run->prng, 100, 1000) * NS_PER_MS;
-    load->grows = true;
-    run->removes = true;
-    load->files_max = FILES_MAX_GROWING;
-    run->plan.drop_per_million = 30000; /* So that some syncs arrive late. */
-    run->plan.reset_per_million = 1000;
-    run->plan.has[FAULT_POWER] = true;
-    run->plan.has[FAULT_BIT_ROT] = false;
-    run->plan.crashes_max = 100;
-}
-
-/* Directories that get other parents all the time, over several metadata targets. */
-static void moves(struct run *run, struct world_options *options, struct workload_options *load) {
-    options->late_mdt = options->seed / SHAPE_EVERY % 2 == 1; /* and gets lost, of three */
-    options->mdt_count = MAX(options->mdt_count, options->late_mdt ? 3U : 2U);
-    options->move_refusals = (uint32_t)prng_between(&run->prng, 1, 4);
-    load->moves = true;
-    load->think_ns = prng_between(&run->prng, 100, 1000) * NS_PER_US;
-    run->moves = true;
-    run->names_die = true; /* also while they hold turns */
-    run->plan.has[FAULT_KILL] = true;
-    run->plan.crashes_max = 40;
-}
-
-static void shape(struct run *run, struct world_options *options, struct workload_options *load) {
-    if (options->seed % SHAPE_EVERY == SHAPE_TIGHT) {
-        tighten(run, options, load);
-    } else if (options->seed % SHAPE_EVERY == SHAPE_FULL) {
-        fills(run, options, load);
-    } else if (options->seed % SHAPE_EVERY == SHAPE_UNLINKS) {
-        unlinks(run, options, load);
-    } else if (options->seed % SHAPE_EVERY == SHAPE_MOVES) {
-        moves(run, options, load);
-    } else if (options->seed % SHAPE_EVERY == SHAPE_GROWS) {
-        grows(run, options, load);
-    }
 }
 
 static void redraw(void *context) {
@@ -962,7 +910,11 @@ void run_seed(uint64_t seed, FILE *trace, const struct run_turn *turn,
         .excuses = run.excuses,
         .tell = trace,
     };
-    shape(&run, &options, &load);
+    struct shape shape = {&run.prng, &run.plan, run.excuses, false, false, false};
+    shapes_draw(&shape, &options, &load);
+    run.removes = shape.removes;
+    run.names_die = shape.names_die;
+    run.moves = shape.moves;
     run.world = world_new(&options);
     if (trace) {
         sim_trace_to(run.world->sim, trace);
@@ -986,5 +938,6 @@ void run_seed(uint64_t seed, FILE *trace, const struct run_turn *turn,
     }
     mend(&run);
     clear(&run);
+    alive(&run, ret_report);
     run_end(&run, ret_report);
 }

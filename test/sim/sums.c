@@ -50,6 +50,11 @@ static void sum_logs(const struct world *world, uint64_t counts[TOTAL_COUNT]) {
     counts[TOTAL_PROMISES] = world->ost_sum.promises;
     counts[TOTAL_CHECKPOINTS] = kv->checkpoints;
     counts[TOTAL_CHECKPOINTS_CUT] = world->checkpoints_cut;
+    counts[TOTAL_FULLS] = world->fulls;
+    counts[TOTAL_FULLS_KILLED] = world->fulls_killed;
+    counts[TOTAL_LAPS] = world->laps;
+    counts[TOTAL_DATA_LAPS] = world->data_laps;
+    counts[TOTAL_OTHER_LAPS] = world->laps_of_others;
     counts[TOTAL_REPLAYS] = world->replays;
     counts[TOTAL_REPLAYS_CUT] = world->replays_cut;
     counts[TOTAL_RECORDS_REPLAYED] = kv->replayed_records;

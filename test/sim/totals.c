@@ -79,6 +79,10 @@ void totals_add(struct totals *totals, const struct seed_report *report) {
 
     totals->smallest += report->smallest;
     totals->streams += report->streams;
+    for (uint32_t pair = 0; pair < FULL_PAIRS; pair++) {
+        totals->pairs[pair] += report->full_pairs >> pair & 1;
+    }
+    totals->laps[MIN(report->laps, (uint64_t)TOTALS_LAPS_MAX)] += report->wraps;
     totals->operations_min = first ? operations : MIN(totals->operations_min, operations);
     totals->succeeded_min = first ? succeeded : MIN(totals->succeeded_min, succeeded);
     totals->crashes_min = first ? crashes : MIN(totals->crashes_min, crashes);
@@ -86,6 +90,8 @@ void totals_add(struct totals *totals, const struct seed_report *report) {
     totals->osts_min = first ? report->osts : MIN(totals->osts_min, report->osts);
     totals->osts_max = MAX(totals->osts_max, report->osts);
     totals->answers_ns_max = MAX(totals->answers_ns_max, report->answers_ns);
+    totals->alive_ns_max = MAX(totals->alive_ns_max, report->alive_ns);
+    totals->waited_ns_max = MAX(totals->waited_ns_max, report->waited_ns);
     hash_add(totals, report->hash);
 }
 
@@ -122,6 +128,51 @@ static unsigned counts_print(const struct totals *totals, FILE *file) {
     return broken;
 }
 
+/* Of an even number of seeds, the lower one. */
+static uint64_t laps_median_of(const struct totals *totals, uint64_t *ret_seeds) {
+    uint64_t below = 0;
+    uint64_t median = 0;
+
+    *ret_seeds = 0;
+    for (size_t i = 0; i <= TOTALS_LAPS_MAX; i++) {
+        *ret_seeds += totals->laps[i];
+    }
+    for (; median < TOTALS_LAPS_MAX; median++) {
+        below += totals->laps[median];
+        if (2 * below >= *ret_seeds) {
+            break;
+        }
+    }
+    return median;
+}
+
+static void pairs_print(const struct totals *totals, FILE *file) {
+    fprintf(file, "  seeds with two limits of a target full at once:");
+    for (uint32_t pair = 0; pair < FULL_PAIRS; pair++) {
+        enum full first;
+        enum full second;
+
+        full_pair(pair, &first, &second);
+        if (totals->pairs[pair] > 0) {
+            fprintf(file, " %s and %s %" PRIu64 ";", full_names[first], full_names[second],
+                    totals->pairs[pair]);
+        }
+    }
+    fprintf(file, "\n");
+}
+
+static bool laps_print(const struct totals *totals, FILE *file) {
+    uint64_t seeds;
+    uint64_t median = laps_median_of(totals, &seeds);
+    bool few = seeds >= RULE_LAPS_SEEDS && median < RULE_LAPS;
+
+    fprintf(file,
+            "  rings of the median of those that wrap come round %d times in a life: %" PRIu64
+            ", of %" PRIu64 "%s\n",
+            RULE_LAPS, median, seeds, few ? "  broken" : "");
+    return few;
+}
+
 static unsigned rules_print(const struct totals *totals, FILE *file) {
     size_t clean = totals->hash_count;
     size_t distinct = distinct_count(totals);
@@ -137,6 +188,10 @@ static unsigned rules_print(const struct totals *totals, FILE *file) {
     fprintf(file, "  at least %d crash: %" PRIu64 "\n", RULE_CRASHES_MIN, totals->crashes_min);
     fprintf(file, "  all answered %d s after faults: %.3f s at most\n", RULE_ANSWERS_S,
             (double)totals->answers_ns_max / (double)NS_PER_S);
+    fprintf(file, "  one of each kind within %d s at the end: %.3f s at most\n", RULE_ALIVE_S,
+            (double)totals->alive_ns_max / (double)NS_PER_S);
+    fprintf(file, "  then nothing waits after %d s: %.3f s at most\n", RULE_WAITS_S,
+            (double)totals->waited_ns_max / (double)NS_PER_S);
     fprintf(file, "  two runs alike: %zu of %" PRIu64 "\n", clean, totals->seeds);
     fprintf(file, "rules, all seeds:\n");
     fprintf(file, "  no two seeds alike: %zu of %zu%s\n", distinct, clean,
@@ -144,7 +199,8 @@ static unsigned rules_print(const struct totals *totals, FILE *file) {
     fprintf(file, "  a third with the smallest sizes: %" PRIu64 " of %zu%s\n", totals->smallest,
             clean, few_smallest ? "  broken" : "");
     fprintf(file, "  calls by lanes over streams: %" PRIu64 " of %zu\n", totals->streams, clean);
-    return (distinct < clean) + (unsigned)few_smallest;
+    pairs_print(totals, file);
+    return (distinct < clean) + (unsigned)few_smallest + laps_print(totals, file);
 }
 
 unsigned totals_print(const struct totals *totals, FILE *file) {

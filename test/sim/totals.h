@@ -7,6 +7,7 @@
  * Thread: one.  Memory: the caller's, and the heap for the hashes. */
 #pragma once
 #include "base/types.h"
+#include "fulls.h"
 #include "totals_list.h"
 #include <stdio.h>
 
@@ -20,6 +21,7 @@ enum total {
 enum {
     TOTALS_SEEDS_MIN = 1000, /* from so many on the totals are checked */
     TOTALS_LEAST = 100,
+    TOTALS_LAPS_MAX = 64,
     RULE_CLIENTS_MIN = 3,
     RULE_OSTS_MAX = 4,
     RULE_OPERATIONS_MIN = 2000,
@@ -33,6 +35,10 @@ enum {
     RULE_AWAY_S = 10,    /* until what does not need a target that is away has ended */
     RULE_MOVE_S = 10,    /* of a rename, once faults have ended */
     RULE_FLOORS_S = 10,  /* then, until no outcome is kept of an idle session */
+    RULE_LAPS = 3,       /* the median of seeds that wrap, from so many of them on: */
+    RULE_LAPS_SEEDS = 10,
+    RULE_ALIVE_S = 10, /* at the very end, of each operation of one of each kind */
+    RULE_WAITS_S = 10, /* then, until nothing waits at any target */
     SEED_FAILURE_BYTES = 700,
 };
 
@@ -42,10 +48,15 @@ struct seed_report {
     uint64_t hash;
     uint64_t counts[TOTAL_COUNT];
     uint64_t answers_ns; /* from the end of faults to the last answer */
+    uint64_t alive_ns;   /* of the longest operation at the very end */
+    uint64_t waited_ns;  /* then, until nothing waited */
     uint32_t clients;
     uint32_t osts;
     bool smallest;
     bool streams;
+    bool wraps;          /* it is to wrap: */
+    uint64_t full_pairs; /* limits full at once (fulls.h) */
+    uint64_t laps;       /* of the median storage target in a life */
     bool clean;
     char failure[SEED_FAILURE_BYTES]; /* when not clean */
 };
@@ -63,10 +74,13 @@ struct totals {
     uint64_t succeeded_min;
     uint64_t crashes_min;
     uint64_t answers_ns_max;
+    uint64_t alive_ns_max, waited_ns_max;
     uint32_t clients_min;
     uint32_t osts_min;
     uint32_t osts_max;
-    uint64_t *hashes; /* of the clean ones */
+    uint64_t pairs[FULL_PAIRS];         /* seeds in which both limits were full at once */
+    uint64_t laps[TOTALS_LAPS_MAX + 1]; /* seeds that wrap, by their laps; the last: or more */
+    uint64_t *hashes;                   /* of the clean ones */
     size_t hash_count;
     size_t hash_capacity;
 };

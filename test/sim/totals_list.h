@@ -6,6 +6,8 @@
     X(OPERATIONS, "operations", true)                                                              \
     X(SUCCEEDED, "succeeded", true)                                                                \
     X(REFUSED, "refused", false)                                                                   \
+    X(ALIVE, "answers when all was over", true)                                                    \
+    X(ALIVE_NO_SPACE, "of these, no space", false)                                                 \
     X(LOST, "answers lost", true)                                                                  \
     X(RENAMES, "renames", true)                                                                    \
     X(REPLACED, "renames over a name", true)                                                       \
@@ -70,6 +72,11 @@
     X(PROMISES, "promises of space to chunks", true)                                               \
     X(CHECKPOINTS, "checkpoints", true)                                                            \
     X(CHECKPOINTS_CUT, "checkpoints cut", true)                                                    \
+    X(FULLS, "targets with several limits full", true)                                             \
+    X(FULLS_KILLED, "of these, at a kill", false)                                                  \
+    X(LAPS, "laps of rings of records, OSTs", true)                                                \
+    X(DATA_LAPS, "laps of rings of data", true)                                                    \
+    X(OTHER_LAPS, "laps of rings, others", true)                                                   \
     X(REPLAYS, "replays", true)                                                                    \
     X(REPLAYS_CUT, "replays cut", true)                                                            \
     X(RECORDS_REPLAYED, "records replayed", true)                                                  \

@@ -25,8 +25,10 @@ int walk_next(struct walk *walk) {
 
         node_enter(walk->node);
         r = kv_next(kv, &cursor, &value);
+        if (r == 0 || r == -ERR_PENDING) {
+            walk->cursor = cursor; /* Who waits keeps it: it is behind rows that are deleted. */
+        }
         if (r == 0) {
-            walk->cursor = cursor;
             walk->size = MIN(value.size, sizeof walk->value);
             memcpy(walk->value, value.data, walk->size);
         }

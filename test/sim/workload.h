@@ -22,6 +22,7 @@ struct workload_options {
     bool unlinks;       /* mostly files that are synced, then unlinked or renamed over */
     bool grows;         /* mostly small files that are synced, then become large */
     bool moves;         /* mostly directories that get another parent, all at once */
+    bool wraps;         /* mostly small writes, so that rings come round */
     struct excuses *excuses;
     struct losses *losses; /* or NULL */
     FILE *tell;            /* each question and answer; or NULL */

@@ -1,6 +1,7 @@
 /* Nodes: putting a role and what it needs together, and taking it apart. */
 #include "rotation.h"
 #include "accords.h"
+#include "laps.h"
 #include "life.h"
 #include "losses.h"
 #include "absences.h"
@@ -213,6 +214,7 @@ static void life_sum(struct life *life, bool cut) {
     carrier_sum(life->carrier);
     if (life_kv(life)) {
         kv_add(life, life_kv(life), cut);
+        laps_end(life);
     } else if (cut && !life->client && life->node->incarnation > 1) {
         world->replays++;
         world->replays_cut++;

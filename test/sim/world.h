@@ -48,6 +48,7 @@ struct node {
     uint64_t full_ns;      /* since when it can't keep a map (roles.c); 0: it always could */
     bool is_stopped;       /* nothing happens in it, and nothing may be called in it */
     uint16_t map_opcode;   /* by which it has asked for a map last */
+    uint64_t laps;         /* the most that its rings have come round in a life (laps.h) */
 };
 
 struct world {
@@ -66,22 +67,25 @@ struct world {
     struct kv_counters kv_sum;   /* of lives that are over */
     struct client_counters client_sum;
     struct ost_counters ost_sum;
-    bool rotates;                  /* its members' key changes: rotation.c has these five */
-    struct prng rotation_prng;     /* of its own, so that it changes nothing else of a seed */
-    uint64_t rotated_ns;           /* since when all sign by the newer key; 0: they don't yet */
-    uint64_t rotations;            /* 1: they came to do so */
-    uint64_t keys_gone;            /* nodes that have the newer key alone */
-    uint64_t checkpoints_cut;      /* ended by a crash between beginning and end */
-    uint64_t replays;              /* starts with a log that was not empty */
-    uint64_t replays_cut;          /* ended by a crash before what they found was durable */
-    uint64_t late_writes;          /* at an OST that has joined */
-    uint64_t maps;                 /* newer ones that MDTs have used */
-    uint64_t maps_unkept;          /* that one of them could not keep for a while */
-    struct absences *absences;     /* for their oracle; NULL: nobody looks */
-    struct stragglers *stragglers; /* or NULL */
-    struct pools *pools;           /* for their oracle; NULL: nothing yet */
-    struct pushes *pushes;         /* likewise */
-    struct renewals *renewals;     /* or NULL */
+    bool rotates;                 /* its members' key changes: rotation.c has these five */
+    struct prng rotation_prng;    /* of its own, so that it changes nothing else of a seed */
+    uint64_t rotated_ns;          /* since when all sign by the newer key; 0: they don't yet */
+    uint64_t rotations;           /* 1: they came to do so */
+    uint64_t keys_gone;           /* nodes that have the newer key alone */
+    uint64_t checkpoints_cut;     /* ended by a crash between beginning and end */
+    uint64_t replays;             /* starts with a log that was not empty */
+    uint64_t replays_cut;         /* ended by a crash before what they found was durable */
+    uint64_t late_writes;         /* at an OST that has joined */
+    uint64_t full_pairs;          /* of limits, full at a time; by bits (fulls.h) */
+    uint64_t fulls, fulls_killed; /* times that any were; of kills in such a moment */
+    uint64_t laps, data_laps, laps_of_others; /* of OSTs' rings, of others' (laps.h) */
+    uint64_t maps;                            /* newer ones that MDTs have used */
+    uint64_t maps_unkept;                     /* that one of them could not keep for a while */
+    struct absences *absences;                /* for their oracle; NULL: nobody looks */
+    struct stragglers *stragglers;            /* or NULL */
+    struct pools *pools;                      /* for their oracle; NULL: nothing yet */
+    struct pushes *pushes;                    /* likewise */
+    struct renewals *renewals;                /* or NULL */
     struct accords *accords;
     struct group_totals group_sum;      /* as to evictions, transactions across logs */
     struct cuts cuts;                   /* of these, by crashes */

@@ -24,6 +24,8 @@ struct world_options {
     bool late_ost, late_mdt; /* the last one, if there are two, is to join yet */
     uint32_t client_count;
     bool smallest;           /* pools, rings, logs, caches */
+    bool full;               /* many limits are small at once (fulls.h) */
+    bool wraps;              /* rings of storage targets, again and again in a life (laps.h) */
     uint32_t cold_per_mille; /* from 1,000 on: always, and little is kept of what was read */
     uint64_t sync_interval_ns, checkpoint_ns;
     uint32_t ring_bytes; /* of manager and MDT; the log is 8 to 16 times as long */
