@@ -456,10 +456,21 @@ static void lane_join(struct lane *lane) {
     hello_send(lane);
 }
 
+/* Without a connection, and none could be made. */
+static bool lane_is_away(const struct lane *lane) {
+    return lane->state != LANE_OPEN &&
+           atomic_load_explicit(&lane->peer->said, memory_order_relaxed);
+}
+
 void lane_send(struct lane *lane, struct call *call) {
     if (call_has_waited(lane->peer, call, lane_now(lane))) {
         (void)lane_say_away(lane, "does not answer, and is tried again", 0);
         rpc_answered(call->rpc, call, -ERR_AWAY);
+        return;
+    }
+    /* As it would at the next tick; but who has not tried since a rest tries first. */
+    if (lane->state != LANE_IDLE && lane_is_away(lane) && call_is_unwanted(call)) {
+        rpc_answered(call->rpc, call, -ERR_INTERRUPTED);
         return;
     }
     list_push_back(&lane->unsent, &call->rpc_node);
@@ -489,18 +500,14 @@ static bool must_replace(const struct lane *lane, const struct call *call, bool 
                                 (awaited_contains(call) && call->header.sequence > 0));
 }
 
-/* Without a connection, and none could be made. */
 static int call_over(const struct lane *lane, struct call *call, uint64_t now_ns) {
-    bool away =
-        lane->state != LANE_OPEN && atomic_load_explicit(&lane->peer->said, memory_order_relaxed);
-
     if (call_has_waited(lane->peer, call, now_ns)) {
         return -ERR_AWAY;
     }
     call_extend(lane, call);
     int r = call_given_up(call, now_ns);
 
-    return r == 0 && away && call_is_unwanted(call) ? -ERR_INTERRUPTED : r;
+    return r == 0 && lane_is_away(lane) && call_is_unwanted(call) ? -ERR_INTERRUPTED : r;
 }
 
 /* Moves calls whose time is up: their callers, once told, may change both lists. True if the

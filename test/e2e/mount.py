@@ -560,7 +560,7 @@ def umount_ends_the_process(cluster):
     process = cluster.mount_process(cluster.mount)
     name = lambda one: os.path.join(cluster.mount, one)
     file = os.open(name("file"), os.O_RDWR | os.O_CREAT)
-    others = [os.open(name(f"other{number}"), os.O_RDWR | os.O_CREAT) for number in range(100)]
+    others = [os.open(name(f"other{number}"), os.O_RDWR | os.O_CREAT) for number in range(900)]
     cluster.kill()
     # Of these none waits for a lock that another one has in the kernel.
     waits = [waiting(file, name, call, True) for call in ("open", "create", "write")]
