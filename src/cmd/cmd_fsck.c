@@ -8,6 +8,7 @@
 #include "host/plain_text.h"
 #include "host/process.h"
 #include "node/local_directory.h"
+#include "node/session_text.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -91,9 +92,9 @@ static int check_stopped(const struct verb *verb, const struct words *words, con
     uint64_t patience_ns =
         config_is_first(config) ? config->request_timeout_ms * NS_PER_MS : SESSION_PATIENCE_NS;
     int r = local_cluster_client_begin(cluster, patience_ns);
-    int status = r < 0 ? verb_fail(verb, "no session with the cluster of %s: %s", directory,
-                                   local_session_text(r))
-                       : fsck_report_run(cluster, &output);
+    int status =
+        r < 0 ? verb_fail(verb, "no session with the cluster of %s: %s", directory, session_text(r))
+              : fsck_report_run(cluster, &output);
     r = local_cluster_stop(cluster);
     local_cluster_close(cluster);
     return r < 0 ? verb_fail(verb, "%s stopped with an error: %s", directory, err_text(r)) : status;

@@ -4,6 +4,7 @@
 #include "cmd/daemon_mount.h"
 #include "cmd/verb.h"
 #include "node/local_directory.h"
+#include "node/session_text.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -194,7 +195,7 @@ static bool session_begin(struct control *control, struct control_socket_connect
     if (r == -ERR_TIMED_OUT) {
         control_print(connection, "the cluster's manager does not answer: is the first node up?\n");
     } else if (r < 0) {
-        control_print(connection, "no session with the cluster: %s\n", local_session_text(r));
+        control_print(connection, "no session with the cluster: %s\n", session_text(r));
     }
     return r == 0;
 }

@@ -5,6 +5,7 @@
 #include "cmd/verb.h"
 #include "host/process.h"
 #include "host/program.h"
+#include "node/session_text.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,8 +28,7 @@ static int begin_session(struct control *control, char problem[512]) {
             "%s cannot be mounted: the cluster's manager does not answer: is the first node up?",
             control->directory);
     } else if (r < 0) {
-        snprintf(problem, 512, "%s cannot be mounted: %s", control->directory,
-                 local_session_text(r));
+        snprintf(problem, 512, "%s cannot be mounted: %s", control->directory, session_text(r));
     }
     return r;
 }

@@ -46,12 +46,6 @@ static void begun(void *context, int result) {
     }
 }
 
-const char *local_session_text(int error) {
-    return error == -ERR_NO_SPACE ? "the file system of the first node's DIR is full: make room "
-                                    "there"
-                                  : err_text(error);
-}
-
 /* Where there are as many sessions as there may be, or no room for the record of one more, it is
  * begun when somebody needs it: those that are there renew theirs only at a node that serves, and
  * would fall silent meanwhile. */

@@ -72,8 +72,6 @@ void local_cluster_close(struct local_cluster *cluster);
  * makes room. Any thread that has entered. */
 struct shoal_client *local_cluster_client(struct local_cluster *cluster);
 MUST_CHECK int local_cluster_client_begin(struct local_cluster *cluster, uint64_t patience_ns);
-/* What to say of a session that could not begin; static. Any thread. */
-const char *local_session_text(int error);
 struct env *local_cluster_env(struct local_cluster *cluster);
 const struct config *local_cluster_config(const struct local_cluster *cluster);
 /* Its metadata targets. */

@@ -2,9 +2,9 @@
 #include "node/remote_client.h"
 #include "env/env_fault.h"
 #include "node/links.h"
-#include "node/local_cluster.h"
 #include "node/local_gate.h"
 #include "node/local_wait.h"
+#include "node/session_text.h"
 #include "keys/tls.h"
 #include "rpc/lane.h"
 #include "rpc/worker.h"
@@ -372,7 +372,7 @@ int remote_client_open(const struct remote_client_options *options,
     if (r < 0) {
         if (!problem[0]) {
             snprintf(problem, 512, "no session with the cluster of %s: %s", options->name,
-                     local_session_text(r));
+                     session_text(r));
         }
         remote_client_close(client);
         return r;
