@@ -1113,14 +1113,23 @@ def patience_is_counted_from_the_death(nodes):
             if number != errno.EIO or took > AT_ONCE_S:
                 raise Failed(f"what needs a node that is away ends with {number} after {took} s")
     same(os.path.join(place, "small"), small)
+    is_back = lambda: all(timed(part_of(path, part))[0] == 0 for part in away)
     gone.start()
-    wait_until(lambda: all(timed(part_of(path, part))[0] == 0 for part in away), "its return")
+    wait_until(is_back, "its return")
     same(path, content)
     if os.pwrite(file, content, 0) != len(content):
         raise Failed("a write was cut")
     os.fsync(file)
     gone.kill()
     gone.start()
+    same(path, content)
+    # Taking back what those that are there have promised is not another wait.
+    gone.kill()
+    number, took = timed(functools.partial(os.posix_fallocate, file, 0, 2 * len(content)))
+    if number != errno.EIO or not PATIENCE_S - AT_ONCE_S < took < PATIENCE_S + 3:
+        raise Failed(f"fallocate ends with {number} after {took} s")
+    gone.start()
+    wait_until(is_back, "its return after a fallocate")
     same(path, content)
     os.close(file)
 

@@ -155,10 +155,6 @@ static void ask_close_listing(struct caller *caller) {
     caller->request.file = caller->listing;
 }
 
-static void ask_unlink_moved(struct caller *caller) {
-    ask_look(caller);
-}
-
 static void ask_unlink(struct caller *caller) {
     name_set(caller, NAME_FILE);
     caller->request.ino = SHOAL_INO_ROOT;
@@ -255,7 +251,7 @@ static const struct {
     {SHOAL_OPEN, "open of the root", ask_open, opened},
     {SHOAL_READDIR, "listing", ask_listing, listed},
     {SHOAL_RELEASE, "close of the root", ask_close_listing, anything},
-    {SHOAL_UNLINK, "unlink", ask_unlink_moved, anything},
+    {SHOAL_UNLINK, "unlink", ask_look, anything},
     {SHOAL_UNLINK, "last unlink", ask_unlink, anything},
     {SHOAL_RMDIR, "rmdir", ask_rmdir, anything},
     {SHOAL_RELEASE, "close", ask_file, anything},
