@@ -12,6 +12,7 @@ Needs root and /dev/fuse; missing() says what there isn't.
 
 import atexit
 import contextlib
+import faulthandler
 import glob
 import os
 import select
@@ -21,6 +22,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 KIB = 1 << 10
@@ -60,6 +62,61 @@ ENABLE_URING = "/sys/module/fuse/parameters/enable_uring"
 
 # Whoever ends a test from outside, by a time limit say, lets it take its cluster away.
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+
+
+# Set by ./dev: within as many seconds a program of the tests must have ended.
+LIMIT_NAME = "SHOAL_TEST_LIMIT_S"
+# In the environment of all that a program has started, daemons too.
+STARTED_BY = f"SHOAL_STARTED_BY={os.getpid()}"
+
+
+def read_or_none(path):
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return None
+
+
+def started_by_us():
+    """Processes that this program has started, and theirs."""
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        words = read_or_none(f"/proc/{entry}/environ") or b""
+        if int(entry) != os.getpid() and STARTED_BY.encode() in words.split(b"\0"):
+            yield int(entry)
+
+
+def end_late(limit_s):
+    """Says where this program stands and what it has started, ends those, and itself: it may wait
+    for one of them in a call that no signal ends."""
+    print(f"{' '.join(sys.argv)} has not ended in {limit_s} s", file=sys.stderr, flush=True)
+    faulthandler.dump_traceback(all_threads=True)
+    late = list(started_by_us())
+    for process in late:
+        words = (read_or_none(f"/proc/{process}/cmdline") or b"").replace(b"\0", b" ")
+        told = [words.decode(errors="replace")]
+        for thread in glob.glob(f"/proc/{process}/task/*"):
+            state = (read_or_none(thread + "/stat") or b"").rpartition(b")")[2].split()[:1]
+            waits = read_or_none(thread + "/wchan") or b""
+            told.append(b" ".join([*state, waits]).decode())
+        print(process, "; ".join(told), file=sys.stderr, flush=True)
+    for process in late:
+        with contextlib.suppress(OSError):
+            os.kill(process, signal.SIGKILL)
+    os._exit(1)
+
+
+def watch_the_time():
+    name, _, value = STARTED_BY.partition("=")
+    os.environ[name] = value
+    limit_s = int(os.environ.get(LIMIT_NAME, "0"))
+    if limit_s > 0:
+        timer = threading.Timer(limit_s, end_late, [limit_s])
+        timer.daemon = True
+        timer.start()
+
+
+watch_the_time()
 
 
 class Failed(Exception):
@@ -117,6 +174,18 @@ def remove(path):
         shutil.rmtree(path)
     else:
         os.unlink(path)
+
+
+@contextlib.contextmanager
+def child(words, **options):
+    """A program that runs beside what follows, and is ended where that fails: subprocess.Popen
+    would wait for its end, which then never comes."""
+    with subprocess.Popen(words, **options) as process:
+        try:
+            yield process
+        except BaseException:
+            process.kill()
+            raise
 
 
 def answer(limit_s, do, *words):

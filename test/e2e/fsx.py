@@ -202,9 +202,8 @@ class Turn:
 
     def cut_a_start(self):
         """Killed while it starts."""
-        with subprocess.Popen([self.shoal, "up", self.cluster.directory],
-                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                              stderr=subprocess.DEVNULL) as start:
+        with clusters.child([self.shoal, "up", self.cluster.directory], stdin=subprocess.DEVNULL,
+                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as start:
             process = None
             while process is None and start.poll() is None:
                 process = self.cluster.process()

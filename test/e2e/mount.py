@@ -756,8 +756,8 @@ def sessions_have_a_limit(cluster):
     if result.returncode != 1 or result.stderr.count("\n") != 1 or \
             "raise sessions_max" not in result.stderr or os.path.ismount(place):
         raise Failed(f"mount {len(mounted)} of 16 sessions: {result.stderr.strip()}")
-    with subprocess.Popen([cluster.shoal, "mount", cluster.directory, place], text=True,
-                          stderr=subprocess.PIPE, stdout=subprocess.DEVNULL) as waits:
+    with clusters.child([cluster.shoal, "mount", cluster.directory, place], text=True,
+                        stderr=subprocess.PIPE, stdout=subprocess.DEVNULL) as waits:
         result = cluster.run("umount", mounted[0])
         if result.returncode != 0:
             raise Failed(f"umount: {result.stderr.strip()}")

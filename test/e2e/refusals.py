@@ -9,6 +9,7 @@ Runs in a mount namespace and a registry of its own, so that it meets no other c
 the rows whose name begins so. The last line counts the rows.
 """
 
+import contextlib
 import errno
 import fcntl
 import functools
@@ -1955,12 +1956,16 @@ def disk_goes(scene, target):
     os.close(folder)
 
 
-def has_open(process, path):
-    try:
-        names = os.listdir(f"/proc/{process}/fd")
-        return any(os.readlink(f"/proc/{process}/fd/{name}") == path for name in names)
-    except OSError:
-        return False
+def has_open(process, begin):
+    """Whether a process has something open whose name begins so."""
+    folder = f"/proc/{process}/fd"
+    with contextlib.suppress(OSError):
+        for name in os.listdir(folder):
+            # It may be closed by now.
+            with contextlib.suppress(OSError):
+                if os.readlink(os.path.join(folder, name)).startswith(begin):
+                    return True
+    return False
 
 
 def on_failed_start(scene):
@@ -1973,9 +1978,9 @@ def on_failed_start(scene):
     if use_and_sync(scene, 0):
         return "it does not work"
     scene.kill()
-    with subprocess.Popen([scene.shoal, "up", scene.directory, "--mount", scene.mount],
-                          stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                          stderr=subprocess.PIPE, text=True) as start:
+    with clusters.child([scene.shoal, "up", scene.directory, "--mount", scene.mount],
+                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                        stderr=subprocess.PIPE, text=True) as start:
         log = os.path.realpath(scene.path("ost0/log"))
         while start.poll() is None and not has_open(scene.process(), log):
             pass
@@ -2038,12 +2043,10 @@ def on_signal_of_down(scene):
     signal.pidfd_send_signal(daemon, signal.SIGSTOP)
     for number in (signal.SIGINT, signal.SIGTERM):
         # Who runs this test may ignore SIGINT, which would be inherited.
-        with subprocess.Popen([scene.shoal, "down", scene.directory], stdin=subprocess.DEVNULL,
-                              preexec_fn=lambda: signal.signal(signal.SIGINT,
-                                                               signal.SIG_DFL)) as down:
-            folder = f"/proc/{down.pid}/fd"
-            until(lambda: any(os.readlink(os.path.join(folder, name)).startswith("socket:")
-                              for name in os.listdir(folder)), "the call of `down`")
+        with clusters.child([scene.shoal, "down", scene.directory], stdin=subprocess.DEVNULL,
+                            preexec_fn=lambda: signal.signal(signal.SIGINT,
+                                                             signal.SIG_DFL)) as down:
+            until(lambda: has_open(down.pid, "socket:"), "the call of `down`")
             down.send_signal(number)
             try:
                 status = down.wait(LIMIT_S)

@@ -39,7 +39,11 @@ NINJA = '#!/bin/sh\necho "ninja $2" >>"$CALLS"\n[ "${2##*/}" != "${NINJA_FAILS:-
 
 # Programs that count by their last line.
 NODES = '#!/bin/sh\necho "nodes $*" >>"$CALLS"\necho "9 passed, 0 failed"\n'
-DEMO = '#!/bin/sh\necho "demo $*" >>"$CALLS"\necho "${DEMO:-2 passed, 0 failed}"\n'
+DEMO = """#!/bin/sh
+echo "demo $*" >>"$CALLS"
+sleep "${DEMO_WAITS:-0}"
+echo "${DEMO:-2 passed, 0 failed}"
+"""
 DRIVERS = {"quickstart": 3, "posix": 4, "kill": 1, "power": 9, "fsck": 5, "refusals": 6,
            "programs": 7, "rings": 8, "mount": 15, "nodes": 16, "soak": 13,
            "soak_finds": 14, "namespaces": 17, "many": 18, "chaos": 19,
@@ -184,6 +188,27 @@ class Dev(unittest.TestCase):
             with self.subTest(said=said):
                 _, line = self.last_line(DEMO=said)
                 self.assertIn(f" {want} failed", line)
+
+    def test_a_program_that_hangs_is_a_failure_and_the_rest_still_runs(self):
+        self.assertEqual(self.last_line(DEMO_WAITS="1000", DEV_PROGRAM_LIMIT_S="1"),
+                         (1, f"{FEW_COUNT - 2} passed, 1 failed"))
+
+    def test_a_driver_that_hangs_says_where_and_ends_what_it_has_started(self):
+        program = ("import subprocess, cluster; "
+                   "child = subprocess.Popen(['sleep', '1000'], start_new_session=True); "
+                   "print(child.pid, flush=True); child.wait()")
+        result = subprocess.run(["/usr/bin/python3", "-c", program], capture_output=True, text=True,
+                                timeout=60, check=False, env={
+                                    **os.environ, "SHOAL_TEST_LIMIT_S": "1",
+                                    "PYTHONPATH": os.path.join(ROOT, "test", "e2e")})
+        self.assertEqual(result.returncode, 1)
+        for words in ("has not ended in 1 s", "in wait", f"{result.stdout.strip()} sleep 1000"):
+            self.assertIn(words, result.stderr)
+        with self.assertRaises((ProcessLookupError, FileNotFoundError)):
+            while True:
+                with open(f"/proc/{int(result.stdout)}/stat", encoding="ascii") as file:
+                    if file.read().rpartition(")")[2].split()[0] == "Z":
+                        raise ProcessLookupError
 
     def test_a_program_may_skip(self):
         self.assertEqual(self.last_line(DEMO="0 passed, 0 failed, 2 skipped"),
