@@ -321,11 +321,13 @@ static int parse_line(void *context, const char *section, const char *name, cons
     return line_complain(parse, name, value);
 }
 
-static int roles_check(const struct config *config, char problem[256]) {
+static int roles_checked(const struct config *config, struct config *ret_config,
+                         char problem[256]) {
     bool first = config_is_first(config);
 
     if (first ? config->mdt_count > 0 && config->ost_count > 0
               : config->mdts_by_manager || config->mdt_count + config->ost_count > 0) {
+        *ret_config = *config;
         return 0;
     }
     snprintf(problem, 256, "%s: osts = %u, mdts = %u: %s", CONFIG_NAME, config->ost_count,
@@ -373,8 +375,7 @@ int config_parse(const char *text, struct config *ret_config, char problem[256])
     if (joins && parse.has_format) {
         config.node = 0; /* It has no numbers yet. */
         config.mdts_by_manager = !parse.has_mdts;
-        *ret_config = config;
-        return roles_check(&config, problem);
+        return roles_checked(&config, ret_config, problem);
     }
     if (!parse.has_format || !parse.has_id) {
         snprintf(problem, 256, "%s lacks the cluster's format or id", CONFIG_NAME);
@@ -389,8 +390,7 @@ int config_parse(const char *text, struct config *ret_config, char problem[256])
     if (!parse.has_node_key) {
         memcpy(config.node_key, config.cluster_id, sizeof config.node_key);
     }
-    *ret_config = config;
-    return roles_check(&config, problem);
+    return roles_checked(&config, ret_config, problem);
 }
 
 void config_keep_free(struct config *config, uint64_t file_system_bytes) {

@@ -93,7 +93,8 @@ bool config_address_is_one(const struct address *address);
 /* Defaults, without ids, data_bytes_max and keep_free_bytes. */
 void config_default(struct config *config);
 /* One with `join` and without an id is to join. -ERR_NOT_OURS, -ERR_NEWER_FORMAT,
- * -ERR_OLDER_FORMAT, -ERR_INVALID: the line's complaint is in problem. */
+ * -ERR_OLDER_FORMAT, -ERR_INVALID: the line's complaint is in problem, and ret_config is as it was.
+ */
 MUST_CHECK int config_parse(const char *text, struct config *ret_config, char problem[256]);
 /* The default for a file system of this size, where none is set: 1 GiB, at most a twentieth. */
 void config_keep_free(struct config *config, uint64_t file_system_bytes);

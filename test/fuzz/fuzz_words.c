@@ -58,7 +58,9 @@ void fuzz_config(struct bytes in) {
         check_untouched(&config, sizeof config);
         return;
     }
-    assert(config.ost_count > 0 && config.ost_count <= CONFIG_OSTS_MAX);
+    assert(config.ost_count <= CONFIG_OSTS_MAX);
+    assert(config.ost_count > 0 ||
+           (!config_is_first(&config) && (config.mdt_count > 0 || config.mdts_by_manager)));
     config_keep_free(&config, GIB);
     config_data_max(&config, 1000 * GIB);
     config_print(&config, printed, sizeof printed);
@@ -81,6 +83,12 @@ void seed_config(const struct fuzz_seeds *seeds) {
     memcpy(config.listen, "10.0.0.1:7400", 14);
     memcpy(config.key_path, "/etc/shoal/key", 15);
     config.link_encryption = CONFIG_PLAIN;
+    config_print(&config, text, sizeof text);
+    fuzz_seed_text(seeds, text);
+    memcpy(config.join, "10.0.0.2:7400", 14);
+    config.node = 2;
+    config.node_key[0] = 9;
+    config.ost_count = 0;
     config_print(&config, text, sizeof text);
     fuzz_seed_text(seeds, text);
 }
