@@ -447,6 +447,11 @@ static int check(const struct verb *verb, struct mount_words *words) {
         return status;
     }
     r = fuse_mount_check(words->mount_point, &words->place, &problem);
+    if (r == 0 && words->own && strcmp(words->place, words->mount_point) != 0) {
+        /* The daemon has looked at it before. */
+        return verb_fail(verb, "%s: a symbolic link has come into the way to the mount point",
+                         words->mount_point);
+    }
     return r < 0 ? verb_fail(verb, "%s", problem.text) : EXIT_OK;
 }
 

@@ -254,6 +254,35 @@ def mount_of_others_has_no_set_id(ground):
     as_user(cluster.shoal, "down", cluster.directory)
 
 
+# The way to a mount point.
+
+def mount_point_is_not_led_astray(ground):
+    """Its owner lays a link there once it was looked at."""
+    cluster = ground.cluster
+    cluster.start()
+    cluster.stop()
+    leads = ground.folder("mount-leads", 0o755)
+    for place, moved, to in (("point", "point", leads), ("way/mount-leads", "way", cluster.top)):
+        as_user("mkdir", "-p", f"{ground.users}/{place}")
+        log = f"{ground.roots}/{moved}.log"
+        results = []
+        thread = threading.Thread(target=lambda words=(f"{ground.users}/{place}", f"log={log}"):
+                                  results.append(cluster.run("mount", cluster.directory, words[0],
+                                                             "-o", words[1])))
+        thread.start()
+        wait_until(lambda path=log: os.path.exists(path), "a mount that waits for the daemon")
+        as_user("mv", f"{ground.users}/{moved}", f"{ground.users}/was-{moved}")
+        as_user("ln", "-s", to, f"{ground.users}/{moved}")
+        started = cluster.run("up", cluster.directory)
+        expect(started.returncode == 0, started.stderr)
+        thread.join()
+        result = results[0]
+        expect(result.returncode != 0 and "a symbolic link has come into the way" in result.stderr,
+               f"it is not refused: {result.stdout} {result.stderr}")
+        expect(not os.path.ismount(leads), "something is mounted where the link leads")
+        cluster.stop()
+
+
 # Rings, whose names are known once a cluster has run.
 
 def names_of_rings_are_not_taken(ground):
@@ -553,6 +582,7 @@ TESTS = [no_rename_walks_without_end, half_requests_silence_nobody, names_of_rin
          answers_have_an_end, up_takes_no_directory_of_others,
          up_takes_nothing_of_others_in_its_directory, up_takes_nothing_that_others_may_write_to,
          log_is_no_link, names_are_no_orders, mount_of_others_has_no_set_id,
+         mount_point_is_not_led_astray,
          bench_takes_no_files_of_others, bench_takes_no_folder_that_others_may_write_to,
          bench_follows_no_link, bench_goes_on, bench_in_the_daemon]
 
