@@ -10,6 +10,7 @@ The last line counts.
 import contextlib
 import os
 import shutil
+import signal
 import socket
 import stat
 import subprocess
@@ -281,6 +282,66 @@ def mount_point_is_not_led_astray(ground):
                f"it is not refused: {result.stdout} {result.stderr}")
         expect(not os.path.ismount(leads), "something is mounted where the link leads")
         cluster.stop()
+
+
+# Memory that does not come.
+
+WRITES = """
+import ctypes, mmap, os, sys
+library = ctypes.CDLL(None)
+library.mmap.restype = ctypes.c_void_p
+held = os.open(sys.argv[1], os.O_RDONLY)
+page = library.mmap(None, ctypes.c_size_t(4096), mmap.PROT_READ, mmap.MAP_PRIVATE, held,
+                    ctypes.c_long(0))
+file = os.open(sys.argv[2], os.O_WRONLY)
+print("mapped", flush=True)
+sys.stdin.readline()
+print("writes", flush=True)
+library.pwrite(file, ctypes.c_void_p(page), ctypes.c_size_t(4096), ctypes.c_long(0))
+"""
+READ_LIMIT_S = 20
+
+
+def stands_still(process):
+    """In a call, and not by a signal or a page that is on its way: it was not seen to run."""
+    with open(f"/proc/{process.pid}/stat", encoding="ascii") as file:
+        return file.read().rpartition(")")[2].split()[0] in "DS"
+
+
+def readers_wait_for_no_writer(ground):
+    """A user writes from memory that does not come, a page of a mount whose process stands still:
+    who reads his file, root's backup say, goes on."""
+    cluster = ground.cluster
+    cluster.start()
+    apart = os.path.join(cluster.top, "mount-apart")
+    os.mkdir(apart)
+    cluster.mount_apart(apart)
+    server = cluster.mount_process(apart)
+    os.chmod(cluster.mount, 0o777)
+    for name in ("page", "file"):
+        as_user("dd", "if=/dev/zero", f"of={cluster.mount}/{name}", "bs=4096", "count=1",
+                "status=none")
+    with subprocess.Popen([*AS_USER, sys.executable, "-c", WRITES, f"{apart}/page",
+                           f"{cluster.mount}/file"], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, text=True) as writer:
+        expect(writer.stdout.readline() == "mapped\n", "the page is not mapped")
+        clusters.stop_process(server)
+        try:
+            writer.stdin.write("\n")
+            writer.stdin.flush()
+            writer.stdout.readline()
+            wait_until(lambda: stands_still(writer), "a write that waits")
+            with subprocess.Popen(["cat", f"{cluster.mount}/file"],
+                                  stdout=subprocess.PIPE) as reader:
+                try:
+                    data, _ = reader.communicate(timeout=READ_LIMIT_S)
+                    expect(data == bytes(4096), f"{len(data)} bytes are read")
+                except subprocess.TimeoutExpired:
+                    raise Failed("a reader waits for the writer") from None
+                finally:
+                    writer.kill()
+        finally:
+            os.kill(server, signal.SIGCONT)
 
 
 # Rings, whose names are known once a cluster has run.
@@ -582,7 +643,7 @@ TESTS = [no_rename_walks_without_end, half_requests_silence_nobody, names_of_rin
          answers_have_an_end, up_takes_no_directory_of_others,
          up_takes_nothing_of_others_in_its_directory, up_takes_nothing_that_others_may_write_to,
          log_is_no_link, names_are_no_orders, mount_of_others_has_no_set_id,
-         mount_point_is_not_led_astray,
+         mount_point_is_not_led_astray, readers_wait_for_no_writer,
          bench_takes_no_files_of_others, bench_takes_no_folder_that_others_may_write_to,
          bench_follows_no_link, bench_goes_on, bench_in_the_daemon]
 
