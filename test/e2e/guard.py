@@ -255,6 +255,45 @@ def mount_of_others_has_no_set_id(ground):
     as_user(cluster.shoal, "down", cluster.directory)
 
 
+def directory_that_others_may_move_has_no_set_id(ground):
+    """By the time that it is asked, a daemon of another's may listen in its place."""
+    cluster = ground.cluster
+    cluster.start()
+    other = ground.folder("mount-other", 0o755)
+    for owner, mode, safe in ((0, 0o755, True), (0, 0o1777, True), (NOBODY, 0o755, False),
+                              (0, 0o775, False)):
+        os.chown(cluster.top, owner, 0)
+        os.chmod(cluster.top, mode)
+        result = cluster.run("mount", cluster.directory, other, "-o", f"log={ground.roots}/log")
+        expect(result.returncode == 0, result.stderr)
+        flags = os.statvfs(other).f_flag & (os.ST_NOSUID | os.ST_NODEV)
+        expect(flags == (0 if safe else os.ST_NOSUID | os.ST_NODEV) and
+               safe == ("nosuid,nodev" not in result.stderr),
+               f"with {oct(mode)} of user {owner} it has {flags}: {result.stderr}")
+        expect(cluster.run("umount", other).returncode == 0, "it is not unmounted")
+    os.chmod(cluster.top, 0o755)
+
+
+def keys_are_for_no_directory_of_others(ground):
+    """Who wrote its shoal.conf would have root prove a key that is not his, where he listens."""
+    cluster = ground.cluster
+    key = os.path.join(ground.roots, "members.key")
+    cluster.key("new", key)
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        with open(cluster.path("shoal.conf"), "a", encoding="ascii") as file:
+            file.write(f"[network]\nlisten = 127.0.0.1:{door.getsockname()[1]}\nkey = {key}\n")
+        for path in (cluster.directory, cluster.path("shoal.conf")):
+            os.chown(path, NOBODY, NOBODY)
+        result = cluster.run("mount", cluster.directory, cluster.mount, "-o", "patience=2")
+        lines = result.stderr.splitlines()
+        expect(result.returncode != 0 and "no key is taken from its shoal.conf" in lines[-1],
+               f"it is not refused: {result.stderr}")
+        door.settimeout(0)
+        with contextlib.suppress(BlockingIOError):
+            door.accept()
+            raise Failed("what listens there was asked")
+
+
 # The way to a mount point.
 
 def mount_point_is_not_led_astray(ground):
@@ -643,6 +682,7 @@ TESTS = [no_rename_walks_without_end, half_requests_silence_nobody, names_of_rin
          answers_have_an_end, up_takes_no_directory_of_others,
          up_takes_nothing_of_others_in_its_directory, up_takes_nothing_that_others_may_write_to,
          log_is_no_link, names_are_no_orders, mount_of_others_has_no_set_id,
+         directory_that_others_may_move_has_no_set_id, keys_are_for_no_directory_of_others,
          mount_point_is_not_led_astray, readers_wait_for_no_writer,
          bench_takes_no_files_of_others, bench_takes_no_folder_that_others_may_write_to,
          bench_follows_no_link, bench_goes_on, bench_in_the_daemon]
