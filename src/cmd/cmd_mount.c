@@ -43,7 +43,8 @@ struct mount_words {
     unsigned long long ttl_s; /* that the kernel may keep names and attributes */
     bool read_only, no_set_id, no_devices, no_programs;
     bool foreground;
-    bool own; /* the node's own mount, which its daemon has started */
+    bool own;        /* the node's own mount, which its daemon has started */
+    bool is_foreign; /* the directory, or what leads to it, is not the caller's alone */
     enum link_encryption encryption;
     uint32_t channel; /* enum config_channel */
 
@@ -391,6 +392,13 @@ static int check_network(const struct verb *verb, struct mount_words *words) {
     if (!config.listen[0] && !words->listen[0]) {
         return EXIT_OK;
     }
+    if (words->is_foreign && !(words->key_path[0] && words->listen[0])) {
+        /* Whoever listens where it says could pass on what a key proves that is not his. */
+        return verb_fail(verb,
+                         "%s is not yours alone, so no key is taken from its shoal.conf: mount it "
+                         "by its address, `shoal mount ADDR:PORT MNT --key FILE`",
+                         words->source);
+    }
     int count = config_addresses(words->listen[0] ? words->listen : config_address(&config),
                                  words->addresses, 1);
     if (count == 1 && config.join[0]) {
@@ -423,8 +431,10 @@ static int check_directory(const struct verb *verb, struct mount_words *words) {
                          "that `shoal up` was given",
                          words->from);
     }
-    if (!plain_file_is_own(words->source)) {
-        /* Its daemon may say of any file that it is root's, and set-uid. */
+    if (!plain_file_is_own_for_good(words->source)) {
+        /* Its daemon, or that of another directory which has come there by the time that it is
+         * asked, may say of any file that it is root's, and set-uid. */
+        words->is_foreign = true;
         words->no_set_id = true;
         words->no_devices = true;
         verb_note(verb, "%s is not yours alone: it is mounted with nosuid,nodev", words->source);
@@ -447,6 +457,11 @@ static int check(const struct verb *verb, struct mount_words *words) {
         return status;
     }
     r = fuse_mount_check(words->mount_point, &words->place, &problem);
+    if (r == 0 && words->own && strcmp(words->place, words->mount_point) != 0) {
+        /* The daemon has looked at it before. */
+        return verb_fail(verb, "%s: a symbolic link has come into the way to the mount point",
+                         words->mount_point);
+    }
     return r < 0 ? verb_fail(verb, "%s", problem.text) : EXIT_OK;
 }
 

@@ -145,6 +145,34 @@ bool plain_file_is_own(const char *path) {
     return stat(path, &attributes) == 0 && plain_file_status_is_own(&attributes);
 }
 
+/* What leads somewhere. From the root on, as only then nobody can change what is behind it. */
+static bool step_is_safe(const char *path) {
+    struct stat status;
+
+    return lstat(path, &status) == 0 && S_ISDIR(status.st_mode) &&
+           (status.st_uid == 0 || status.st_uid == geteuid()) &&
+           ((status.st_mode & OTHERS_WRITE) == 0 || (status.st_mode & S_ISVTX));
+}
+
+bool plain_file_is_own_for_good(const char *path) {
+    char part[PATH_MAX];
+    size_t size = strlen(path);
+
+    if (size >= sizeof part || path[0] != '/' || !step_is_safe("/")) {
+        return false;
+    }
+    for (size_t i = 1; i < size; i++) {
+        if (path[i] == '/') {
+            memcpy(part, path, i);
+            part[i] = '\0';
+            if (!step_is_safe(part)) {
+                return false;
+            }
+        }
+    }
+    return plain_file_is_own(path);
+}
+
 bool plain_file_status_is_own(const struct stat *status) {
     return status->st_uid == geteuid() && (status->st_mode & OTHERS_WRITE) == 0;
 }

@@ -33,4 +33,8 @@ MUST_CHECK int plain_file_resolve(const char *path, char **ret_path);
 MUST_CHECK int plain_file_ino(const char *path, uint64_t *ret_ino);
 /* It is the caller's, and nobody else may write to it. */
 bool plain_file_is_own(const char *path);
+/* And of the directories that lead to it none is another user's but root's, or others' to write to
+ * but where each may only move what is his (sticky): so nobody can lay something else in its place.
+ * path: absolute, free of symbolic links. */
+bool plain_file_is_own_for_good(const char *path);
 bool plain_file_status_is_own(const struct stat *status);

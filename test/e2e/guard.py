@@ -10,6 +10,7 @@ The last line counts.
 import contextlib
 import os
 import shutil
+import signal
 import socket
 import stat
 import subprocess
@@ -252,6 +253,134 @@ def mount_of_others_has_no_set_id(ground):
     expect(result.returncode != 0 and "no symbolic link" in result.stderr, result.stderr)
     ground.untouched()
     as_user(cluster.shoal, "down", cluster.directory)
+
+
+def directory_that_others_may_move_has_no_set_id(ground):
+    """By the time that it is asked, a daemon of another's may listen in its place."""
+    cluster = ground.cluster
+    cluster.start()
+    other = ground.folder("mount-other", 0o755)
+    for owner, mode, safe in ((0, 0o755, True), (0, 0o1777, True), (NOBODY, 0o755, False),
+                              (0, 0o775, False)):
+        os.chown(cluster.top, owner, 0)
+        os.chmod(cluster.top, mode)
+        result = cluster.run("mount", cluster.directory, other, "-o", f"log={ground.roots}/log")
+        expect(result.returncode == 0, result.stderr)
+        flags = os.statvfs(other).f_flag & (os.ST_NOSUID | os.ST_NODEV)
+        expect(flags == (0 if safe else os.ST_NOSUID | os.ST_NODEV) and
+               safe == ("nosuid,nodev" not in result.stderr),
+               f"with {oct(mode)} of user {owner} it has {flags}: {result.stderr}")
+        expect(cluster.run("umount", other).returncode == 0, "it is not unmounted")
+    os.chmod(cluster.top, 0o755)
+
+
+def keys_are_for_no_directory_of_others(ground):
+    """Who wrote its shoal.conf would have root prove a key that is not his, where he listens."""
+    cluster = ground.cluster
+    key = os.path.join(ground.roots, "members.key")
+    cluster.key("new", key)
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        with open(cluster.path("shoal.conf"), "a", encoding="ascii") as file:
+            file.write(f"[network]\nlisten = 127.0.0.1:{door.getsockname()[1]}\nkey = {key}\n")
+        for path in (cluster.directory, cluster.path("shoal.conf")):
+            os.chown(path, NOBODY, NOBODY)
+        result = cluster.run("mount", cluster.directory, cluster.mount, "-o", "patience=2")
+        lines = result.stderr.splitlines()
+        expect(result.returncode != 0 and "no key is taken from its shoal.conf" in lines[-1],
+               f"it is not refused: {result.stderr}")
+        door.settimeout(0)
+        with contextlib.suppress(BlockingIOError):
+            door.accept()
+            raise Failed("what listens there was asked")
+
+
+# The way to a mount point.
+
+def mount_point_is_not_led_astray(ground):
+    """Its owner lays a link there once it was looked at."""
+    cluster = ground.cluster
+    cluster.start()
+    cluster.stop()
+    leads = ground.folder("mount-leads", 0o755)
+    for place, moved, to in (("point", "point", leads), ("way/mount-leads", "way", cluster.top)):
+        as_user("mkdir", "-p", f"{ground.users}/{place}")
+        log = f"{ground.roots}/{moved}.log"
+        results = []
+        thread = threading.Thread(target=lambda words=(f"{ground.users}/{place}", f"log={log}"):
+                                  results.append(cluster.run("mount", cluster.directory, words[0],
+                                                             "-o", words[1])))
+        thread.start()
+        wait_until(lambda path=log: os.path.exists(path), "a mount that waits for the daemon")
+        as_user("mv", f"{ground.users}/{moved}", f"{ground.users}/was-{moved}")
+        as_user("ln", "-s", to, f"{ground.users}/{moved}")
+        started = cluster.run("up", cluster.directory)
+        expect(started.returncode == 0, started.stderr)
+        thread.join()
+        result = results[0]
+        expect(result.returncode != 0 and "a symbolic link has come into the way" in result.stderr,
+               f"it is not refused: {result.stdout} {result.stderr}")
+        expect(not os.path.ismount(leads), "something is mounted where the link leads")
+        cluster.stop()
+
+
+# Memory that does not come.
+
+WRITES = """
+import ctypes, mmap, os, sys
+library = ctypes.CDLL(None)
+library.mmap.restype = ctypes.c_void_p
+held = os.open(sys.argv[1], os.O_RDONLY)
+page = library.mmap(None, ctypes.c_size_t(4096), mmap.PROT_READ, mmap.MAP_PRIVATE, held,
+                    ctypes.c_long(0))
+file = os.open(sys.argv[2], os.O_WRONLY)
+print("mapped", flush=True)
+sys.stdin.readline()
+print("writes", flush=True)
+library.pwrite(file, ctypes.c_void_p(page), ctypes.c_size_t(4096), ctypes.c_long(0))
+"""
+READ_LIMIT_S = 20
+
+
+def stands_still(process):
+    """In a call, and not by a signal or a page that is on its way: it was not seen to run."""
+    with open(f"/proc/{process.pid}/stat", encoding="ascii") as file:
+        return file.read().rpartition(")")[2].split()[0] in "DS"
+
+
+def readers_wait_for_no_writer(ground):
+    """A user writes from memory that does not come, a page of a mount whose process stands still:
+    who reads his file, root's backup say, goes on."""
+    cluster = ground.cluster
+    cluster.start()
+    apart = os.path.join(cluster.top, "mount-apart")
+    os.mkdir(apart)
+    cluster.mount_apart(apart)
+    server = cluster.mount_process(apart)
+    os.chmod(cluster.mount, 0o777)
+    for name in ("page", "file"):
+        as_user("dd", "if=/dev/zero", f"of={cluster.mount}/{name}", "bs=4096", "count=1",
+                "status=none")
+    with subprocess.Popen([*AS_USER, sys.executable, "-c", WRITES, f"{apart}/page",
+                           f"{cluster.mount}/file"], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, text=True) as writer:
+        expect(writer.stdout.readline() == "mapped\n", "the page is not mapped")
+        clusters.stop_process(server)
+        try:
+            writer.stdin.write("\n")
+            writer.stdin.flush()
+            writer.stdout.readline()
+            wait_until(lambda: stands_still(writer), "a write that waits")
+            with subprocess.Popen(["cat", f"{cluster.mount}/file"],
+                                  stdout=subprocess.PIPE) as reader:
+                try:
+                    data, _ = reader.communicate(timeout=READ_LIMIT_S)
+                    expect(data == bytes(4096), f"{len(data)} bytes are read")
+                except subprocess.TimeoutExpired:
+                    raise Failed("a reader waits for the writer") from None
+                finally:
+                    writer.kill()
+        finally:
+            os.kill(server, signal.SIGCONT)
 
 
 # Rings, whose names are known once a cluster has run.
@@ -553,6 +682,8 @@ TESTS = [no_rename_walks_without_end, half_requests_silence_nobody, names_of_rin
          answers_have_an_end, up_takes_no_directory_of_others,
          up_takes_nothing_of_others_in_its_directory, up_takes_nothing_that_others_may_write_to,
          log_is_no_link, names_are_no_orders, mount_of_others_has_no_set_id,
+         directory_that_others_may_move_has_no_set_id, keys_are_for_no_directory_of_others,
+         mount_point_is_not_led_astray, readers_wait_for_no_writer,
          bench_takes_no_files_of_others, bench_takes_no_folder_that_others_may_write_to,
          bench_follows_no_link, bench_goes_on, bench_in_the_daemon]
 

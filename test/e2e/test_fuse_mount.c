@@ -20,6 +20,7 @@
 #include <cmocka.h>
 
 #include "env/env_linux.h"
+#include "front/fuse/channel_way.h"
 #include "front/fuse/fuse.h"
 #include "fuse_server.h"
 
@@ -397,6 +398,53 @@ static void test_few_descriptors(void **state) {
     memory_shoal_free(options.client);
 }
 
+/* Whoever owns a directory on the way may lay a link there once it was looked at: nothing is
+ * mounted or unmounted where that leads. */
+static void test_links_on_the_way(void **state) {
+    const struct env_linux_options env_options = {.root = "/"};
+    const struct memory_shoal_options memory = {.mode = MEMORY_SHOAL_INLINE};
+    struct fuse_options options = {.client = memory_shoal_new(&memory)};
+    char folder[] = "/tmp/shoal-fuse-XXXXXX";
+    char link[64], mounted[128], beyond[128];
+    struct channel_way way;
+    const char *name;
+
+    (void)state;
+    server = fuse_server_start(&plain, NULL);
+    name = strrchr(server.path, '/') + 1;
+    assert_non_null(mkdtemp(folder));
+    (void)snprintf(link, sizeof(link), "%s-link", folder);
+    (void)snprintf(beyond, sizeof(beyond), "%s/below", folder);
+    assert_int_equal(mkdir(beyond, 0700), 0);
+    assert_int_equal(symlink(folder, link), 0);
+    assert_int_equal(env_linux_new(&env_options, &options.env), 0);
+    options.mount_point = link;
+    refuse(&options, -ERR_LOOP, "symbolic link");
+    (void)snprintf(beyond, sizeof(beyond), "%s/below", link);
+    options.mount_point = beyond;
+    refuse(&options, -ERR_LOOP, "symbolic link");
+    assert_int_equal(channel_way_open(link, &way), 0); /* The link itself is the last step. */
+    assert_int_equal(channel_way_mount(&way, "none", "tmpfs", 0, NULL), -ENOTDIR);
+    assert_int_equal(channel_way_unmount(&way, 0), -EINVAL);
+    channel_way_close(&way);
+    assert_int_equal(unlink(link), 0);
+
+    assert_int_equal(symlink("/tmp", link), 0);
+    (void)snprintf(mounted, sizeof(mounted), "%s/%s", link, name);
+    assert_true(stat_of(mounted).st_dev == stat_of(server.path).st_dev);
+    assert_int_equal(channel_path_unmount(mounted, 0), -ENOTDIR);
+    assert_int_equal(channel_path_unmount("/tmp/../tmp", 0), -EINVAL);
+    assert_int_equal(channel_path_unmount("tmp", 0), -EINVAL);
+    file_write(server.path, "still-there");
+    assert_int_equal(unlink(link), 0);
+    (void)snprintf(beyond, sizeof(beyond), "%s/below", folder);
+    assert_int_equal(rmdir(beyond), 0);
+    assert_int_equal(rmdir(folder), 0);
+    env_linux_free(options.env);
+    memory_shoal_free(options.client);
+    fuse_server_stop(&server);
+}
+
 static void test_busy_mount_point(void **state) {
     const struct env_linux_options env_options = {.root = "/"};
     const struct memory_shoal_options memory = {.mode = MEMORY_SHOAL_INLINE};
@@ -589,6 +637,7 @@ int main(void) {
         LIFE_TEST(test_strange_mount_point),
         LIFE_TEST(test_refusals),
         LIFE_TEST(test_few_descriptors),
+        LIFE_TEST(test_links_on_the_way),
         LIFE_TEST(test_busy_mount_point),
         LIFE_TEST(test_crowd_with_few_requests),
         LIFE_TEST(test_stop_under_a_crowd),

@@ -76,6 +76,7 @@ static void test_open_policy(void **state) {
     uint64_t handle;
 
     assert_int_equal(desk_create(desk, "file", 0755, &handle), 0);
+    assert_int_equal(desk_release(desk, handle), 0);
     for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
         const struct abi_setattr_in in = {.valid = ABI_SET_SIZE, .size = table[i].size};
 
@@ -177,6 +178,36 @@ static void test_lookup_by_number(void **state) {
 }
 
 /* What another mount has changed: the kernel must not go on with the size that it was told. */
+/* Nothing that they do keeps who only reads waiting in the kernel. */
+static void test_open_beside_writers(void **state) {
+    enum { DIRECT = ABI_OPEN_DIRECT | ABI_OPEN_PARALLEL_WRITES };
+    static const uint32_t flags[] = {READ_ONLY, READ_ONLY | LINUX_EXECUTE};
+    struct desk *desk = *state;
+    struct abi_open_out writer;
+    struct abi_open_out open;
+    uint64_t created;
+
+    assert_int_equal(desk_create(desk, "file", 0755, &created), 0);
+    desk->front.features.direct = true;
+    for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
+        assert_int_equal(desk_open(desk, 2, WRITE_ONLY, &writer), 0);
+        desk->front.features.parallel_writes = false;
+        assert_int_equal(desk_open(desk, 2, flags[i], &open), 0);
+        assert_int_equal(open.flags, ABI_OPEN_NO_FLUSH);
+        assert_int_equal(desk_release(desk, open.handle), 0);
+        desk->front.features.parallel_writes = true;
+        for (int writers = i == 0 ? 2 : 1; writers > 0; writers--) {
+            assert_int_equal(desk_open(desk, 2, flags[i], &open), 0);
+            assert_int_equal(open.flags, ABI_OPEN_NO_FLUSH | DIRECT);
+            assert_int_equal(desk_release(desk, open.handle), 0);
+            assert_int_equal(desk_release(desk, writers == 2 ? created : writer.handle), 0);
+        }
+        assert_int_equal(desk_open(desk, 2, flags[i], &open), 0);
+        assert_int_equal(open.flags, ABI_OPEN_NO_FLUSH);
+        assert_int_equal(desk_release(desk, open.handle), 0);
+    }
+}
+
 static void test_open_meets_what_others_changed(void **state) {
     struct desk *desk = *state;
     struct shoal_request change = {.operation = SHOAL_SETATTR, .set = SHOAL_SET_SIZE, .ino = 2};
@@ -731,6 +762,7 @@ static void test_process_is_looked_at_without_a_reader(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         DESK_TEST(test_open_policy),
+        DESK_TEST(test_open_beside_writers),
         DESK_TEST(test_execute_only),
         DESK_TEST(test_file_without_a_name),
         DESK_TEST(test_lookup_by_number),

@@ -56,6 +56,37 @@ static void test_evicting_finds_what_is_open(void **state) {
     handle_table_deinit(&table);
 }
 
+/* Counted once, and until the handle is put back, whoever has its place next. */
+static void test_writers_are_counted(void **state) {
+    enum { HANDLES = 4, INO = 42 };
+    struct handle_table table;
+    struct handle *handles[HANDLES];
+
+    (void)state;
+    assert_int_equal(handle_table_init(&table, HANDLES), 0);
+    for (unsigned round = 0; round < 3; round++) {
+        assert_false(handle_has_writers(&table, INO));
+        for (unsigned i = 0; i < HANDLES; i++) {
+            handles[i] = handle_take(&table, 0);
+            handles[i]->ino = i % 2 ? INO : UINT64_MAX - i;
+            if (i % 2) {
+                handle_count_writer(&table, handles[i]);
+                handle_count_writer(&table, handles[i]);
+            }
+            (void)handle_open(&table, handles[i]);
+        }
+        for (unsigned i = 0; i < HANDLES; i++) {
+            assert_true(handle_has_writers(&table, INO));
+            handle_put(&table, handles[i]);
+        }
+    }
+    assert_false(handle_has_writers(&table, INO));
+    for (uint64_t ino = 1; ino < 100000; ino++) {
+        assert_false(handle_has_writers(&table, ino << 48 | ino));
+    }
+    handle_table_deinit(&table);
+}
+
 /* One user gets half, all but root 15 of 16, root what is left; who was refused is told of once a
  * minute. */
 static void test_each_user_has_a_share(void **state) {
@@ -145,6 +176,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_numbers_of_handles),
         cmocka_unit_test(test_evicting_finds_what_is_open),
+        cmocka_unit_test(test_writers_are_counted),
         cmocka_unit_test(test_each_user_has_a_share),
         cmocka_unit_test(test_no_number_is_given_twice),
     };

@@ -1,6 +1,7 @@
 /* Mount points: checking, taking, leaving. */
 #include "front/fuse/channel_mount.h"
 #include "env/errno_map.h"
+#include "front/fuse/channel_way.h"
 #include "front/fuse/mount_table.h"
 #include "front/fuse/problem.h"
 #include <errno.h>
@@ -173,7 +174,8 @@ int fuse_path_unmount(const char *path) {
     free(place.source);
     if (!place.at)
         return -ERR_NOT_FOUND;
-    return umount2(text, UMOUNT_NOFOLLOW) < 0 ? err_from_errno(errno) : 0;
+    int r = channel_path_unmount(text, 0);
+    return r < 0 ? err_from_errno(-r) : 0;
 }
 
 bool fuse_path_in_mount(const char *path, char **ret_path, bool *ret_is_mount_point) {
@@ -274,6 +276,13 @@ static int refuse_mounting(const char *path, struct fuse_problem *problem) {
     return problem_set(problem, -ERR_NOT_PERMITTED, "%s: mounting needs root", path);
 }
 
+static int refuse_changed(const char *path, struct fuse_problem *problem) {
+    return problem_set(problem, -ERR_LOOP,
+                       "%s: a symbolic link has come into the way to the mount point since it was "
+                       "looked at; name a directory that nobody else may move",
+                       path);
+}
+
 int mount_may(const char *path, struct fuse_problem *problem) {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
@@ -311,6 +320,17 @@ int mount_point_look(const char *path, char **ret_path, struct fuse_problem *pro
     return 0;
 }
 
+int mount_point_look_again(const char *place, char **ret_path, struct fuse_problem *problem) {
+    _cleanup_(charp_freep) char *path = NULL;
+    int r = mount_point_look(place, &path, problem);
+
+    if (r == 0 && strcmp(path, place) != 0)
+        return refuse_changed(place, problem);
+    if (r == 0)
+        *ret_path = TAKE_PTR(path);
+    return r;
+}
+
 /* Takes away the mounts at the place whose servers are gone. All are counted before, so that
  * nothing but the caller's mount follows when the last is gone. */
 static int stale_clear(const char *path, struct fuse_problem *problem) {
@@ -325,7 +345,7 @@ static int stale_clear(const char *path, struct fuse_problem *problem) {
     for (unsigned left = stack.count; left > 0; left--) {
         if (!fuse_path_is_dead(path))
             return mount_find(path, &found) == 0 ? refuse_mounted(path, found.type, problem) : 0;
-        if (umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW) < 0 && errno == EPERM)
+        if (channel_path_unmount(path, MNT_DETACH) == -EPERM)
             return problem_set(problem, -ERR_NOT_PERMITTED,
                                "%s: clearing the mount that a killed Shoal left needs root", path);
     }
@@ -344,9 +364,33 @@ static unsigned long flags_of(const struct mount_place *place) {
            (place->no_programs ? MS_NOEXEC : 0UL);
 }
 
+/* By the way, as whoever owns a directory on it may have changed it since it was looked at. */
+static int way_attach(struct mount_place *place, const struct channel_way *way, const char *options,
+                      struct fuse_problem *problem) {
+    struct mount_found found;
+    /* Access times are set by utimes only, so the kernel needn't keep any. */
+    int r = channel_way_mount(way, place->source, FILE_SYSTEM_TYPE, flags_of(place), options);
+
+    if (r == -EPERM)
+        return refuse_mounting(place->path, problem);
+    if (r == -ENOTDIR)
+        return refuse_changed(place->path, problem);
+    if (r < 0)
+        return problem_set(problem, -ERR_IO, "%s: mounting failed: %s", place->path, strerror(-r));
+    r = mount_find(place->path, &found);
+    if (r < 0) {
+        (void)!channel_way_unmount(way, MNT_DETACH);
+        return r == -ERR_NOT_FOUND ? problem_set(problem, -ERR_IO, "%s: %s doesn't list the mount",
+                                                 place->path, TABLE_PATH)
+                                   : refuse_blind(place->path, r, problem);
+    }
+    memcpy(place->device, found.device, sizeof(place->device));
+    return 0;
+}
+
 int mount_attach(struct mount_place *place, int descriptor, uint32_t read_bytes_max,
                  struct fuse_problem *problem) {
-    struct mount_found found;
+    struct channel_way way;
     char options[160];
     int r;
 
@@ -360,22 +404,14 @@ int mount_attach(struct mount_place *place, int descriptor, uint32_t read_bytes_
     r = stale_clear(place->path, problem);
     if (r < 0)
         return r;
-    /* Access times are set by utimes only, so the kernel needn't keep any. */
-    if (mount(place->source, place->path, FILE_SYSTEM_TYPE, flags_of(place), options) < 0) {
-        if (errno == EPERM)
-            return refuse_mounting(place->path, problem);
-        return problem_set(problem, -ERR_IO, "%s: mounting failed: %s", place->path,
-                           strerror(errno));
-    }
-    r = mount_find(place->path, &found);
-    if (r < 0) {
-        (void)umount2(place->path, MNT_DETACH | UMOUNT_NOFOLLOW);
-        return r == -ERR_NOT_FOUND ? problem_set(problem, -ERR_IO, "%s: %s doesn't list the mount",
-                                                 place->path, TABLE_PATH)
-                                   : refuse_blind(place->path, r, problem);
-    }
-    memcpy(place->device, found.device, sizeof(place->device));
-    return 0;
+    r = channel_way_open(place->path, &way);
+    if (r == -ENOTDIR)
+        return refuse_changed(place->path, problem);
+    if (r < 0)
+        return refuse_unreachable(place->path, -r, problem);
+    r = way_attach(place, &way, options, problem);
+    channel_way_close(&way);
+    return r;
 }
 
 /* 0 when ours is still the one on top there, -ERR_NOT_FOUND, or why that can't be told. */
@@ -395,7 +431,7 @@ int mount_detach(struct mount_place *place) {
 
     if (r < 0)
         return r == -ERR_NOT_FOUND ? 0 : r;
-    return umount2(place->path, UMOUNT_NOFOLLOW) < 0 && errno == EBUSY ? -ERR_IN_USE : 0;
+    return channel_path_unmount(place->path, 0) == -EBUSY ? -ERR_IN_USE : 0;
 }
 
 /* The number behind the colon names the connection. */
@@ -435,6 +471,6 @@ void mount_abort(struct mount_place *place) {
         return;
     spare_close(place);
     mount_connection_abort(place);
-    if (mount_is_there(place))
+    if (mount_is_there(place) && channel_path_unmount(place->path, MNT_DETACH) == -EMFILE)
         (void)umount2(place->path, MNT_DETACH | UMOUNT_NOFOLLOW);
 }

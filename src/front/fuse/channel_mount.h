@@ -5,6 +5,9 @@
 /* Whether a file system can be mounted there; what a killed Shoal left doesn't matter, and stays.
  * Answers the place without symbolic links, to be freed, or the error with its line. */
 MUST_CHECK int mount_point_look(const char *path, char **ret_path, struct fuse_problem *problem);
+/* The same of a place that it has answered: -ERR_LOOP where a symbolic link leads there now. */
+MUST_CHECK int mount_point_look_again(const char *place, char **ret_path,
+                                      struct fuse_problem *problem);
 /* Whether this process may mount at all: 0 or -ERR_NOT_PERMITTED. */
 MUST_CHECK int mount_may(const char *path, struct fuse_problem *problem);
 /* A mount of ours: where, and the kernel's number of it, by which it is told from others. */

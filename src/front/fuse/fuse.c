@@ -212,7 +212,7 @@ int fuse_mount_start(const struct fuse_options *options, struct fuse_mount **ret
     mount->place.no_programs = options->no_programs;
     r = options_check(&mount->options, ret_problem);
     if (r == 0)
-        r = mount_point_look(options->mount_point, &mount->place.path, ret_problem);
+        r = mount_point_look_again(options->mount_point, &mount->place.path, ret_problem);
     if (r == 0)
         r = channel_dev_open(&mount->dev, ret_problem);
     if (r == 0)

@@ -21,10 +21,12 @@ enum fuse_channel { FUSE_CHANNEL_DEV, FUSE_CHANNEL_URING, FUSE_CHANNEL_ANY };
 /* Zero means the default in brackets, except where it says something else. */
 struct fuse_options {
     struct shoal_client *client;
-    struct env *env;         /* the real one (env_linux.h) */
-    const char *mount_point; /* an existing directory; copied */
-    const char *source;      /* what the table of mounts says is mounted ["shoal"]; copied */
-    bool read_only;          /* the kernel refuses what would change something */
+    struct env *env; /* the real one (env_linux.h) */
+    /* An existing directory, as fuse_mount_check answers it: absolute, without symbolic links. One
+     * that has come there since is refused (-ERR_LOOP), not followed. Copied. */
+    const char *mount_point;
+    const char *source; /* what the table of mounts says is mounted ["shoal"]; copied */
+    bool read_only;     /* the kernel refuses what would change something */
     bool no_set_id, no_devices, no_programs; /* as nosuid, nodev, noexec of mount(8) */
     unsigned thread_count;                   /* [CPUs, at least 2] */
     /* [1 MiB; 256 KiB above 32 threads] the largest WRITE and READ; a multiple of 4 KiB from 64 KiB

@@ -5,7 +5,8 @@
 int handle_table_init(struct handle_table *table, uint32_t handles_max) {
     *table = (struct handle_table){0};
     table->handles = calloc(handles_max, sizeof(*table->handles));
-    if (!table->handles || !index_pool_init(&table->free, handles_max) ||
+    table->writers = calloc(WRITERS_SLOTS, sizeof(*table->writers));
+    if (!table->handles || !table->writers || !index_pool_init(&table->free, handles_max) ||
         shares_init(&table->shares, handles_max) < 0) {
         handle_table_deinit(table);
         return -ERR_NO_MEMORY;
@@ -16,7 +17,9 @@ int handle_table_init(struct handle_table *table, uint32_t handles_max) {
 void handle_table_deinit(struct handle_table *table) {
     shares_deinit(&table->shares);
     index_pool_deinit(&table->free);
+    free(table->writers);
     free(table->handles);
+    table->writers = NULL;
     table->handles = NULL;
 }
 
@@ -37,6 +40,21 @@ struct handle *handle_take(struct handle_table *table, uint32_t uid) {
     return handle;
 }
 
+static _Atomic uint32_t *writers_of(const struct handle_table *table, uint64_t ino) {
+    static_assert(WRITERS_SLOTS == 1 << (64 - 51), "as many as a hash may be");
+    return &table->writers[(ino ^ ino >> 32) * UINT64_C(0x9e3779b97f4a7c15) >> 51];
+}
+
+void handle_count_writer(struct handle_table *table, struct handle *handle) {
+    if (!handle->counted)
+        atomic_fetch_add(writers_of(table, handle->ino), 1);
+    handle->counted = true;
+}
+
+bool handle_has_writers(const struct handle_table *table, uint64_t ino) {
+    return atomic_load(writers_of(table, ino)) > 0;
+}
+
 uint64_t handle_open(struct handle_table *table, struct handle *handle) {
     uint32_t generation = atomic_load(&handle->generation) + 1;
     uint32_t index = (uint32_t)(handle - table->handles);
@@ -51,6 +69,9 @@ void handle_put(struct handle_table *table, struct handle *handle) {
 
     if (generation & 1)
         atomic_store(&handle->generation, generation + 1);
+    if (handle->counted)
+        atomic_fetch_sub(writers_of(table, handle->ino), 1);
+    handle->counted = false;
     shares_put(&table->shares, handle->uid);
     index_pool_put(&table->free, (uint32_t)(handle - table->handles));
 }

@@ -14,14 +14,18 @@ struct handle {
     uint64_t ino;
     uint32_t uid; /* who has opened it */
     bool writable;
+    bool counted;                /* among the writers of its file */
     bool synchronous;            /* opened with O_SYNC or O_DSYNC */
     bool direct;                 /* the kernel keeps out of what is read and written */
     _Atomic uint32_t set_id;     /* see front.h, set_id_change */
     _Atomic uint32_t generation; /* odd while open */
 };
 
+enum { WRITERS_SLOTS = 8192 };
+
 struct handle_table {
     struct handle *handles;
+    _Atomic uint32_t *writers; /* handles that write, by a hash of the inode's number */
     struct index_pool free;
     struct shares shares;
 };
@@ -35,6 +39,10 @@ static inline bool handle_is_open(struct handle *handle) {
 
 /* A handle that isn't open yet; NULL when all are in use, or as many as this user may have. */
 struct handle *handle_take(struct handle_table *table, uint32_t uid);
+/* It writes, to its ino: from now on, until it is put back, its file has writers. */
+void handle_count_writer(struct handle_table *table, struct handle *handle);
+/* Now and then also true of a file that has none. */
+bool handle_has_writers(const struct handle_table *table, uint64_t ino);
 /* Opens it and answers its number. */
 uint64_t handle_open(struct handle_table *table, struct handle *handle);
 /* Puts it back, open or not. */

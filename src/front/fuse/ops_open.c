@@ -8,7 +8,13 @@
  *     opened with O_DIRECT, or for writing      direct
  *     opened by execve                          cached
  *     read only, above 1 MiB                    direct
+ *     read only, while it has writers           direct, where writes are parallel
  *     read only, else                           cached, dropped at each open
+ *
+ * A parallel write keeps cached opens of its file waiting, in the kernel and deaf to signals, and
+ * its program can make it last: by a buffer in memory that does not come, from a file system of its
+ * own say. So whoever only reads does not depend on those who write. (A program that is being
+ * written to is not executed, so that is the same for execve.)
  *
  * Elsewhere all opens are cached (and written through), and O_DIRECT is the kernel's business. */
 #include "front/fuse/ops.h"
@@ -96,11 +102,14 @@ static uint32_t reply_flags_of(const struct fuse_request *request, uint32_t linu
     const struct features *features = &request->front->features;
     bool large =
         request->shoal.attributes.size > CACHED_BYTES_MAX && !(linux_flags & LINUX_EXECUTE);
+    bool held = features->parallel_writes &&
+                handle_has_writers(&request->front->handles, request->handle->ino);
     uint32_t flags = 0;
 
     if (!request->handle->writable)
         flags |= ABI_OPEN_NO_FLUSH;
-    if (features->direct && (request->handle->writable || (linux_flags & LINUX_DIRECT) || large)) {
+    if (features->direct &&
+        (request->handle->writable || (linux_flags & LINUX_DIRECT) || large || held)) {
         flags |= ABI_OPEN_DIRECT;
         if (features->parallel_writes)
             flags |= ABI_OPEN_PARALLEL_WRITES;
@@ -163,6 +172,8 @@ static int opened(struct fuse_request *request) {
     handle->file = shoal->file;
     handle->ino = is_create(request) ? shoal->attributes.ino : request_header(request)->nodeid;
     handle->writable = !directory && (shoal->flags & SHOAL_OPEN_WRITE);
+    if (handle->writable)
+        handle_count_writer(&request->front->handles, handle);
     atomic_store(&handle->set_id, set_id_in_mode(shoal->attributes.mode) ? 0 : request->set_id);
     if (is_truncated_by_others(request)) {
         if (set_id_must_go(request))
