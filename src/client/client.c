@@ -144,6 +144,11 @@ struct session_id client_session(const struct shoal_client *client) {
     return (struct session_id){atomic_load(&client->session.id)};
 }
 
+void client_tell_met(struct shoal_client *client, uint64_t files_user, uint64_t requests_user) {
+    atomic_store_explicit(&client->files_user, files_user, memory_order_relaxed);
+    atomic_store_explicit(&client->requests_user, requests_user, memory_order_relaxed);
+}
+
 bool client_is_fenced(const struct shoal_client *client) {
     return atomic_load_explicit(&client->session.fenced, memory_order_relaxed);
 }

@@ -63,6 +63,10 @@ bool client_is_fenced(const struct shoal_client *client);
 /* The newest map; valid while a request is in flight or the caller is the one that ticks. */
 const struct cluster_map *client_map(const struct shoal_client *client);
 
+/* Who of the users of what is above the client met his share there last, + 1; 0: nobody. The
+ * manager is told by the next renewal, so that verbs show it. Any thread. */
+void client_tell_met(struct shoal_client *client, uint64_t files_user, uint64_t requests_user);
+
 /* What the request has ended with, as a code of err.def, or 0: in its done. */
 int client_failure(const struct shoal_request *request);
 

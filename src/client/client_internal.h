@@ -15,8 +15,10 @@ struct shoal_client {
     _Atomic uint64_t close_stamp; /* written files that went */
     _Atomic uint64_t losses_told; /* by syncs of everything */
     _Atomic uint64_t epoch;       /* newest that a shard has told; up to 1 ms behind */
-    struct shard *shards;         /* CLIENT_SHARDS of them */
-    struct shoal_file *handles;   /* one an open; of all shards, as one file may have them all */
+    _Atomic uint64_t files_user;  /* who met his share last; see client_tell_met */
+    _Atomic uint64_t requests_user;
+    struct shard *shards;       /* CLIENT_SHARDS of them */
+    struct shoal_file *handles; /* one an open; of all shards, as one file may have them all */
     struct index_pool handle_pool;
     struct directories directories;
 };

@@ -184,6 +184,7 @@ void file_reopen_fill(const struct open_file *file, struct reopen_request *reque
         .read_count = file->reader_count - file->named_count,
         .write_count = file->writer_count,
         .name = file->named_count ? file->name : 0,
+        .who = {.uid = file->uid},
     };
 }
 

@@ -24,6 +24,7 @@ struct open_file {
     uint32_t named_count;   /* of these, that the server has open by name: all as one */
     uint32_t opening_count; /* opens by name that have not been answered */
     uint64_t name;          /* the newest; 0: nobody has to close it */
+    uint32_t uid;           /* who opened it when nobody had it open */
     struct list closing;    /* releases that wait for those opens */
     bool seen;              /* attributes and layout are known */
     bool overlaid;          /* counted in the shard's overlay_count */

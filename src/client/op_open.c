@@ -94,6 +94,7 @@ static void open_handle(struct operation *operation, struct shoal_file *handle,
     handle->seen = 0;
     handle->opened = atomic_load(&operation->client->router.losses);
     file_pin(file);
+    file->uid = file->reader_count + file->writer_count > 0 ? file->uid : asked->identity.uid;
     file_handle_added(file, handle);
     asked->file = handle;
 }

@@ -245,9 +245,13 @@ static void session_renew(struct session *session, uint64_t now_ns) {
     session->renewing = true;
     session->renewed_ns = now_ns;
     session->renewal = (struct call){0};
-    session->renewal.request.session_renew.session = atomic_load(&session->id);
-    session->renewal.request.session_renew.incarnation = options->incarnation;
-    session->renewal.request.session_renew.ticket = session_ticket(session);
+    session->renewal.request.session_renew = (struct session_renew_request){
+        .session = atomic_load(&session->id),
+        .incarnation = options->incarnation,
+        .ticket = session_ticket(session),
+        .files_user = atomic_load(&session->client->files_user),
+        .requests_user = atomic_load(&session->client->requests_user),
+    };
     session->renewal.bulk_in = ticket_space(session);
     session_call(session, &session->renewal, OP_SESSION_RENEW, renewal_answered);
 }

@@ -265,14 +265,25 @@ static int mount_start(struct remote_client *client, const struct mount_words *w
     return r;
 }
 
-static void serve(struct fuse_mount *mount) {
+/* In the log, and to the manager, whose node's daemon shows it. */
+static void tell_shares(struct fuse_mount *mount, struct remote_client *client) {
+    uint32_t files_uid, requests_uid;
     char line[160];
+
+    while (fuse_mount_share_met(mount, line)) {
+        log_line(line);
+    }
+    bool files = fuse_mount_share_last(mount, FUSE_SHARE_FILES, &files_uid);
+    bool requests = fuse_mount_share_last(mount, FUSE_SHARE_REQUESTS, &requests_uid);
+    client_tell_met(remote_client_client(client), files ? (uint64_t)files_uid + 1 : 0,
+                    requests ? (uint64_t)requests_uid + 1 : 0);
+}
+
+static void serve(struct fuse_mount *mount, struct remote_client *client) {
     int signal_number;
 
     while (fuse_mount_is_there(mount)) {
-        while (fuse_mount_share_met(mount, line)) {
-            log_line(line);
-        }
+        tell_shares(mount, client);
         if (process_signal_wait(LOOK_NS, &signal_number) == 0) {
             log_format("signal %d says stop", signal_number);
             return;
@@ -329,7 +340,7 @@ static int run(const struct mount_words *words, struct background *background) {
         log_line("requests come by io_uring");
     }
     (void)report(background, EXIT_OK, problem);
-    serve(mount);
+    serve(mount, client);
     if (fuse_mount_failure(mount) < 0) {
         log_format("the kernel refuses what serves it over io_uring: %s: the mount ends; -o "
                    "channel=dev goes without",

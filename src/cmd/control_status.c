@@ -1,6 +1,7 @@
 /* status and df: what runs, and how much room there is. */
 #include "cmd/control.h"
 #include "cmd/control_nodes.h"
+#include "cmd/control_shares.h"
 #include "cmd/control_targets.h"
 #include "cmd/daemon_mount.h"
 #include "cmd/verb.h"
@@ -216,10 +217,11 @@ static json_t *status_json(struct control *control) {
         json_array_append_new(mounts, json_pack("{s:s, s:s?, s:i}", "path", mount.place, "channel",
                                                 mount.channel, "process", mount.process));
     }
-    return json_pack("{s:s, s:i, s:o, s:o, s:n, s:o, s:o, s:o}", "directory", control->directory,
-                     "process", process_own_id(), "node", node_json(control), "managers",
-                     managers_json(control), "key_file", "mounts", mounts, "targets",
-                     targets_json(control), "cluster_targets", control_targets_json(control));
+    return json_pack("{s:s, s:i, s:o, s:o, s:n, s:o, s:o, s:o, s:o}", "directory",
+                     control->directory, "process", process_own_id(), "node", node_json(control),
+                     "managers", managers_json(control), "key_file", "mounts", mounts, "targets",
+                     targets_json(control), "cluster_targets", control_targets_json(control),
+                     "shares_met", control_shares_json(control));
 }
 
 #define CLOCK_SAID_NS NS_PER_S
@@ -318,25 +320,6 @@ static void print_hearing(struct control *control, struct control_socket_connect
     }
 }
 
-/* The mount of a process of its own says so in its log. */
-static void print_share(struct control *control, struct control_socket_connection *connection) {
-    static const char *const shares[] = {
-        [FUSE_SHARE_FILES] = "open files", [FUSE_SHARE_REQUESTS] = "requests at work"};
-    struct fuse_mount *mount = control_mount_get(control);
-    uint32_t uid;
-
-    for (unsigned i = 0; mount && i < ARRAY_SIZE(shares); i++) {
-        if (fuse_mount_share_last(mount, (enum fuse_share)i, &uid)) {
-            control_print(connection,
-                          "           user %" PRIu32 " has met his share of %s: see %s/%s\n", uid,
-                          shares[i], control->directory, LOCAL_LOG_NAME);
-        }
-    }
-    if (mount) {
-        control_mount_put(control);
-    }
-}
-
 /* That it is the daemon's own, as it mostly is, need not be said. */
 static void print_mount(struct control *control, struct control_socket_connection *connection) {
     struct own_mount mount;
@@ -353,7 +336,7 @@ static void print_mount(struct control *control, struct control_socket_connectio
         control_print(connection, "           by process %d, which outlives the daemon\n",
                       mount.process);
     }
-    print_share(control, connection);
+    control_shares_print(control, connection);
 }
 
 static void print_table(struct control *control, struct control_socket_connection *connection) {

@@ -48,6 +48,8 @@ struct kv_base_options {
     const char *root;      /* file system path of the env's root; LMDB only */
     const char *directory; /* relative to the root */
     uint64_t memory_bytes; /* reads are warm while the store is smaller than this */
+    uint64_t check_bytes;  /* likewise, LMDB only: an open looks through no larger file; 0: see
+                              kv_lmdb_check.h */
     uint64_t map_bytes;    /* LMDB only: how large the file may grow; 0: see kv_lmdb.h */
     void *store;           /* kv_mem: its struct kv_mem_store; else NULL */
     /* Lines for the operator, or NULL. */

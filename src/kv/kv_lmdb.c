@@ -177,17 +177,37 @@ static void say_of_rows(const struct kv_base *base, const struct kv_base_options
     }
 }
 
+static uint64_t check_bytes(const struct kv_base_options *options) {
+    return options->check_bytes ? options->check_bytes : LMDB_CHECK_BYTES_DEFAULT;
+}
+
+static void say_of_size(const struct kv_base *base, const struct kv_base_options *options,
+                        uint64_t size_bytes) {
+    char line[PATH_BYTES_MAX + 256];
+
+    if (options->log) {
+        (void)snprintf(line, sizeof line,
+                       "%s has %" PRIu64 " bytes, base_check_bytes is %" PRIu64
+                       ": this start has looked at its first two pages only",
+                       base->path, size_bytes, check_bytes(options));
+        options->log(options->log_context, line);
+    }
+}
+
 static int check_mapped(const struct kv_base *base, const struct kv_base_options *options,
                         struct bytes file, char ret_problem[PROBLEM_BYTES]) {
     struct lmdb_check_found found;
     char what[96];
-    int r = lmdb_check(file.data, file.size, &found, what);
+    int r = lmdb_check(file, check_bytes(options), &found, what);
 
     if (r < 0) {
         return problem_set(ret_problem, r,
                            "%s/" KV_LMDB_NAME
                            " is damaged: %s: check the disk, and restore DIR from a backup",
                            options->directory, r == -ERR_CORRUPT ? what : err_text(r));
+    }
+    if (found.partly) {
+        say_of_size(base, options, file.size);
     }
     say_of_rows(base, options, &found);
     return 0;
@@ -205,7 +225,7 @@ static int file_check(const struct kv_base *base, const struct kv_base_options *
         void *file = mmap(NULL, size_bytes, PROT_READ, MAP_SHARED, fd, 0);
 
         if (file != MAP_FAILED) {
-            if (size_bytes <= LMDB_CHECK_BYTES_MAX) {
+            if (size_bytes <= check_bytes(options)) {
                 (void)madvise(file, size_bytes, MADV_WILLNEED);
             }
             r = check_mapped(base, options, (struct bytes){file, size_bytes}, ret_problem);

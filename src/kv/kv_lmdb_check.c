@@ -387,14 +387,14 @@ static int table_walk(struct check *check, const struct table *table, bool is_fr
     return r;
 }
 
-int lmdb_check(const uint8_t *file, uint64_t size_bytes, struct lmdb_check_found *ret_found,
+int lmdb_check(struct bytes file, uint64_t most_bytes, struct lmdb_check_found *ret_found,
                char ret_what[WHAT_BYTES]) {
     struct check check = {
-        .file = file, .size_bytes = size_bytes, .found = ret_found, .what = ret_what};
+        .file = file.data, .size_bytes = file.size, .found = ret_found, .what = ret_what};
 
-    *ret_found = (struct lmdb_check_found){0};
-    int r = size_bytes > 0 ? metas_load(&check) : 0;
-    if (r < 0 || size_bytes == 0 || size_bytes > LMDB_CHECK_BYTES_MAX) {
+    *ret_found = (struct lmdb_check_found){.partly = file.size > most_bytes};
+    int r = file.size > 0 ? metas_load(&check) : 0;
+    if (r < 0 || file.size == 0 || ret_found->partly) {
         return r;
     }
     check.used = calloc(check.meta.last_page / 8 + 1, 1);

@@ -10,15 +10,17 @@
 #pragma once
 #include "base/types.h"
 
-/* A larger file is looked at no further than its meta pages: a start would wait for all of it. */
-#define LMDB_CHECK_BYTES_MAX (256 * MIB)
+/* What base_check_bytes of struct kv_options is where it is 0. */
+#define LMDB_CHECK_BYTES_DEFAULT (4 * GIB)
 
 struct lmdb_check_found {
+    bool partly;             /* it is larger than what is looked through */
     uint64_t damaged_rows;   /* their checksum is wrong; all else of their page is well */
     uint64_t damaged_row_at; /* the first one, byte */
 };
 
-/* The file, as it is mapped. An empty one is well, as LMDB makes one of it. -ERR_CORRUPT, with what
- * is wrong at which byte in ret_what; -ERR_NO_MEMORY. */
-MUST_CHECK int lmdb_check(const uint8_t *file, uint64_t size_bytes,
+/* The file, as it is mapped. An empty one is well, as LMDB makes one of it. One that is larger than
+ * most_bytes is looked at no further than its meta pages, as a start would wait for all of it.
+ * -ERR_CORRUPT, with what is wrong at which byte in ret_what; -ERR_NO_MEMORY. */
+MUST_CHECK int lmdb_check(struct bytes file, uint64_t most_bytes,
                           struct lmdb_check_found *ret_found, char ret_what[96]);

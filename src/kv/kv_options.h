@@ -33,6 +33,7 @@ struct kv_options {
     uint64_t disk_log_bytes;    /* 512 MiB by default, at least 8 x ring_bytes */
     size_t changes_bytes_max;   /* hard limit of changes in memory; soft at half */
     uint64_t base_memory_bytes; /* base read in the step while its file is smaller than this */
+    uint64_t base_check_bytes;  /* a start looks through no larger base; 0: kv_lmdb_check.h */
     uint64_t sync_interval_ns;  /* 1 s by default */
     uint64_t checkpoint_ns;     /* between checkpoints, at most; 0: only when memory or log fill */
     uint32_t outcomes_max;      /* kept at a time; 0: 8 a session and 131,072 (windows.h) */

@@ -231,6 +231,7 @@ static int open_base(struct kv *kv, char problem[256]) {
                                             .root = kv->options.root,
                                             .directory = kv->options.directory,
                                             .memory_bytes = kv->options.base_memory_bytes,
+                                            .check_bytes = kv->options.base_check_bytes,
                                             .store = kv->options.base_store,
                                             .log = kv->options.log,
                                             .log_context = kv->options.log_context};

@@ -7,6 +7,7 @@
 #include "manager/lose.h"
 #include "manager/map_changes.h"
 #include "manager/map_waits.h"
+#include "manager/met.h"
 #include "manager/renew.h"
 #include "manager/revoke.h"
 #include "manager/slots.h"
@@ -160,6 +161,9 @@ static void take_message(struct manager *manager, struct message *message) {
     case MANAGER_QUIET:
         manager_map_waits_close(manager);
         manager_gather_close(manager);
+        break;
+    case MANAGER_MET:
+        manager_met_answer(manager, CONTAINER_OF(message, struct manager_met, message));
         break;
     case MANAGER_STOP:
         manager->stopping = true;

@@ -85,5 +85,24 @@ struct manager_hearing {
     uint64_t silent_evicted; /* sessions, for their silence */
     uint64_t silent_held;    /* sessions that were silent for too long while it held them back */
 };
+/* Mounts that tell of a user who has met his share there, the newest first. */
+enum { MANAGER_MET_MAX = 16 };
+struct manager_met_row {
+    struct session_id session;
+    uint64_t files_user;    /* of the open files, + 1; 0: nobody */
+    uint64_t requests_user; /* of the requests at work */
+    char origin[256];       /* of the session; cut, where it is longer */
+};
+/* Made in the manager's step. The caller owns it until done. */
+struct manager_met {
+    struct message message; /* ours */
+    void (*done)(struct manager_met *met);
+    void *context;
+    uint32_t count; /* rows; there may be more mounts than have one */
+    struct manager_met_row rows[MANAGER_MET_MAX];
+};
+/* Any thread with a worker. */
+void manager_met_start(struct manager *manager, struct manager_met *met);
+
 /* Any thread. */
 void manager_hearing_get(const struct manager *manager, struct manager_hearing *ret_hearing);

@@ -7,7 +7,7 @@
 #include "rpc/actor.h"
 #include <assert.h>
 
-enum manager_message { MANAGER_TICK = 1, MANAGER_WAKE, MANAGER_QUIET, MANAGER_STOP };
+enum manager_message { MANAGER_TICK = 1, MANAGER_WAKE, MANAGER_QUIET, MANAGER_STOP, MANAGER_MET };
 
 enum { MANAGER_RECENT = 1024 };
 

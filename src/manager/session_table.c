@@ -6,8 +6,9 @@
 
 int session_table_init(struct session_table *table, uint32_t max, uint32_t capacity,
                        struct siphash_key key) {
-    struct list *lists[] = {&table->free,   &table->beginning, &table->heard,   &table->held,
-                            &table->ending, &table->marking,   &table->telling, &table->living};
+    struct list *lists[] = {&table->free,    &table->beginning, &table->heard,
+                            &table->held,    &table->ending,    &table->marking,
+                            &table->telling, &table->living,    &table->met};
     uint32_t places = 16;
 
     assert(max > 0 && capacity >= max && capacity <= 1U << 30);
@@ -102,6 +103,7 @@ void session_table_drop(struct session_table *table, struct manager_session *ses
     *place = session->next_by_id;
     origin_leave(table, session);
     list_remove(&session->living);
+    list_remove(&session->met);
     session->stage = STAGE_FREE;
     session_move(session, &table->free);
     table->count--;

@@ -5,7 +5,7 @@
  *                 |            '--> ending --> marking --> telling --> free
  *
  * A session is in one of these lists. `living` has those whose end nobody has been told of, by
- * their ids, which rise.
+ * their ids, which rise; `met` those that have told of a user who met his share.
  *
  * Thread: the manager's. Memory: max sessions, reserved by init and touched when used first. */
 #pragma once
@@ -27,8 +27,10 @@ enum session_stage {
 
 struct manager_session {
     struct manager *manager;
-    struct list_node node;   /* of one of the table's lists, */
-    struct list_node living; /* and of that */
+    struct list_node node;              /* of one of the table's lists, */
+    struct list_node living;            /* and of that */
+    struct list_node met;               /* of that, where it has told of one */
+    uint64_t files_user, requests_user; /* see met.h */
     struct manager_session *next_by_id, *next_by_origin;
     struct session_id id;
     uint64_t incarnation;
@@ -67,6 +69,7 @@ struct session_table {
     struct list marking; /* by the positions of their records */
     struct list telling; /* by the numbers of their ends */
     struct list living;
+    struct list met; /* the newest first */
     struct manager_session **by_id, **by_origin;
     uint32_t mask;
     struct siphash_key key; /* of origins, which clients choose */

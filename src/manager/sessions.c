@@ -4,6 +4,7 @@
 #include "manager/heard.h"
 #include "manager/lives.h"
 #include "manager/map_waits.h"
+#include "manager/met.h"
 #include "manager/revoke.h"
 #include <assert.h>
 
@@ -311,6 +312,7 @@ void manager_renew(struct manager *manager, struct call *call) {
     }
     if (r == 0) {
         session_heard(session, call);
+        manager_met_note(manager, session, &call->request.session_renew);
         call->reply.session_renew.map_version = manager->map->version;
         call->reply.session_renew.starts = manager_lives_starts(manager);
     }

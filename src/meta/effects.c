@@ -18,7 +18,7 @@ static void open_by_name(struct open_entry *entry, uint64_t name) {
 
 static void apply_open(struct group *group, struct session *session, const struct effect *effect) {
     assert(session->state == SESSION_LIVE);
-    struct open_entry *entry = opens_get(&group->opens, effect->ino, session);
+    struct open_entry *entry = opens_get(&group->opens, effect->ino, session, effect->uid);
 
     if (effect->name != 0) {
         open_by_name(entry, effect->name);
@@ -53,8 +53,9 @@ static void apply_close(struct group *group, struct session *session, const stru
 static void apply_reopen(struct group *group, struct session *session,
                          const struct effect *effect) {
     assert(session->state == SESSION_LIVE && !session->attached);
-    struct open_entry *entry = opens_get(&group->opens, effect->ino, session);
+    struct open_entry *entry = opens_get(&group->opens, effect->ino, session, effect->uid);
 
+    opens_own(&group->opens, entry, effect->uid);
     entry->read_count = effect->counts[0];
     entry->write_count = effect->counts[1];
     entry->presented = entry->write_count > 0;

@@ -5,6 +5,7 @@
 #include "base/bug.h"
 #include "meta/group_internal.h"
 #include "meta/leftovers.h"
+#include "meta/open.h"
 #include "meta/run.h"
 #include "rpc/lost_logs.h"
 #include <assert.h>
@@ -210,6 +211,7 @@ static void stats_fill(struct group *group, struct group_stats *stats) {
     stats->session_count = group->sessions.count;
     stats->away_count = group->sessions.unattached_count;
     stats->open_count = group->opens.count;
+    stats->opens_met = group->opens.shares.last_refused;
     stats->order_count = group->orders.busy_count;
     stats->parked_count = group->parking.count;
     stats->waiting_count = group->parking.count;
@@ -345,6 +347,7 @@ static void take_in(struct group *group, struct message *message) {
         promises_tick(group);
         turns_tick(group);
         slow_log_tick(&group->slow, group->now_ns);
+        open_shares_tell(group);
         if (group->rpc) {
             rpc_tick(group->rpc);
         }

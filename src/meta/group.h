@@ -90,6 +90,7 @@ struct group_stats {
     uint32_t session_count;
     uint32_t away_count; /* of these, have not come back since the start */
     uint32_t open_count;
+    uint64_t opens_met;   /* who met his share of what may be open last, user + 1; 0: nobody */
     uint64_t order_count; /* orders to OSTs that are being carried out */
     uint64_t parked_count;
     uint64_t waiting_count;                /* those, and calls that wait for room in the log */

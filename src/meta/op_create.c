@@ -49,7 +49,7 @@ static int open_existing(struct transaction *transaction, struct ino ino, struct
     } else if (request->open_flags & OPEN_WRITE) {
         r = truncate_unsure_end(transaction, ino, &changed);
     }
-    r = r < 0 ? r : open_stage(transaction, ino, request->open_flags);
+    r = r < 0 ? r : open_stage(transaction, ino, &request->who, request->open_flags);
     return r < 0 ? r : reply_fill(transaction, ino, &changed, call);
 }
 
@@ -95,7 +95,7 @@ int op_create(struct transaction *transaction, struct call *call) {
         return open_existing(transaction, place.dentry.ino, call);
     }
     r = r < 0 ? r : inode_put(transaction, made.ino, &made.row);
-    r = r < 0 ? r : open_stage(transaction, made.ino, request->open_flags);
+    r = r < 0 ? r : open_stage(transaction, made.ino, &request->who, request->open_flags);
     if (r < 0) {
         return r;
     }

@@ -33,7 +33,7 @@ int op_open(struct transaction *transaction, struct call *call) {
     } else if (request->open_flags & OPEN_WRITE) {
         r = truncate_unsure_end(transaction, request->ino, &changed);
     }
-    r = r < 0 ? r : open_stage(transaction, request->ino, request->open_flags);
+    r = r < 0 ? r : open_stage(transaction, request->ino, &request->who, request->open_flags);
     r = r < 0 ? r : attributes_read(transaction, request->ino, &changed, &reply->attributes);
     if (r < 0) {
         return r;

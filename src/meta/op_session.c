@@ -146,6 +146,7 @@ int op_reopen(struct transaction *transaction, struct call *call) {
         transaction_effect(transaction, (struct effect){.kind = EFFECT_REOPEN,
                                                         .ino = request->ino,
                                                         .counts = {read_count, write_count},
+                                                        .uid = request->who.uid,
                                                         .name = request->name});
         r = write_count > 0 ? open_writer_stage(transaction, request->ino) : 0;
         r = r < 0 || write_count == 0 ? r : unsure_end_ask(transaction, request->ino, row);

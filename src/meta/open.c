@@ -3,6 +3,8 @@
 #include "meta/group_internal.h"
 #include "meta/move.h"
 #include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
 
 int open_check(const struct inode_row *row, const struct credentials *who, uint32_t open_flags) {
     bool write = open_flags & (OPEN_WRITE | OPEN_TRUNCATE);
@@ -60,10 +62,9 @@ bool open_is_by_name(const struct call *call) {
                                               : false;
 }
 
-int open_stage(struct transaction *transaction, struct ino ino, uint32_t open_flags) {
-    const struct opens *opens = &transaction->group->opens;
-
-    if (opens_is_full(opens) && !opens_find(opens, ino, transaction->session)) {
+int open_stage(struct transaction *transaction, struct ino ino, const struct credentials *who,
+               uint32_t open_flags) {
+    if (!opens_may(&transaction->group->opens, ino, transaction->session, who->uid)) {
         return -ERR_TOO_MANY_OPEN;
     }
     const struct call *call = transaction->call;
@@ -78,8 +79,26 @@ int open_stage(struct transaction *transaction, struct ino ino, uint32_t open_fl
         transaction, (struct effect){.kind = EFFECT_OPEN,
                                      .ino = ino,
                                      .flags = open_flags,
+                                     .uid = who->uid,
                                      .name = transaction->repeatable ? call->header.sequence : 0});
     return open_flags & OPEN_WRITE ? open_writer_stage(transaction, ino) : 0;
+}
+
+void open_shares_tell(struct group *group) {
+    const struct kv_options *kv = &group->options.kv;
+    struct user_shares *shares = &group->opens.shares;
+    char line[256];
+    uint32_t uid;
+
+    while (kv->log && user_shares_to_tell(shares, group->now_ns, &uid)) {
+        (void)snprintf(line, sizeof line,
+                       "%.100s: user %" PRIu32 " has as many files open by all mounts as one may, "
+                       "%" PRIu32 " of %" PRIu32 " (twice open_files_max): opens of his fail with "
+                       "ENFILE",
+                       kv->directory ? kv->directory : "metadata", uid, user_shares_of_user(shares),
+                       shares->max);
+        kv->log(kv->log_context, line);
+    }
 }
 
 int close_stage(struct transaction *transaction, const struct inode_row *row,

@@ -17,8 +17,13 @@ void open_is_shared(const struct transaction *transaction, const struct inode_ro
                     uint32_t open_flags);
 /* An open or close by name (opens.h): it has no outcome, and the open has no record. */
 bool open_is_by_name(const struct call *call);
-/* Stages the open of the call's session: the W row and the effect. -ERR_TOO_MANY_OPEN. */
-MUST_CHECK int open_stage(struct transaction *transaction, struct ino ino, uint32_t open_flags);
+/* Stages the open of the call's session, for who asks: the W row and the effect.
+ * -ERR_TOO_MANY_OPEN. */
+MUST_CHECK int open_stage(struct transaction *transaction, struct ino ino,
+                          const struct credentials *who, uint32_t open_flags);
+/* At a tick: a line in the log for each user who has met his share of what the group may have open
+ * for all sessions, a minute apart. */
+void open_shares_tell(struct group *group);
 /* Stages the end of one open (effect: EFFECT_CLOSE, its ino and flags): the W row with the last one
  * for writing, and the end of an inode that nobody names or has open any more (*ret_freed). */
 MUST_CHECK int close_stage(struct transaction *transaction, const struct inode_row *row,

@@ -37,7 +37,8 @@ int opens_init(struct opens *opens, uint32_t opens_max) {
     opens->buckets = calloc(bucket_count, sizeof(struct open_entry *));
     opens->bucket_mask = bucket_count - 1;
     opens->count_max = opens_max;
-    if (!opens->buckets || entries_add(opens, opens_max) < 0) {
+    if (user_shares_init(&opens->shares, opens_max) < 0 || !opens->buckets ||
+        entries_add(opens, opens_max) < 0) {
         opens_deinit(opens);
         return -ERR_NO_MEMORY;
     }
@@ -52,6 +53,7 @@ void opens_deinit(struct opens *opens) {
         free(block);
     }
     free(opens->buckets);
+    user_shares_deinit(&opens->shares);
     *opens = (struct opens){0};
 }
 
@@ -106,11 +108,20 @@ bool opens_any_writer(const struct opens *opens, struct ino ino, const struct se
     return false;
 }
 
-bool opens_is_full(const struct opens *opens) {
-    return opens->count >= opens->count_max;
+bool opens_may(struct opens *opens, struct ino ino, const struct session *session, uint32_t uid) {
+    return opens_find(opens, ino, session) ||
+           (opens->count < opens->count_max && user_shares_may(&opens->shares, uid));
 }
 
-struct open_entry *opens_get(struct opens *opens, struct ino ino, struct session *session) {
+void opens_own(struct opens *opens, struct open_entry *entry, uint32_t uid) {
+    if (entry->uid == 0) {
+        entry->uid = uid;
+        user_shares_add(&opens->shares, uid);
+    }
+}
+
+struct open_entry *opens_get(struct opens *opens, struct ino ino, struct session *session,
+                             uint32_t uid) {
     struct open_entry *entry = opens_find(opens, ino, session);
 
     if (entry) {
@@ -122,6 +133,7 @@ struct open_entry *opens_get(struct opens *opens, struct ino ino, struct session
     opens->count++;
     struct open_entry **bucket = bucket_of(opens, ino);
     *entry = (struct open_entry){.next = *bucket, .session = session, .ino = ino};
+    opens_own(opens, entry, uid);
     *bucket = entry;
     list_push_back(&session->opens, &entry->by_session);
     return entry;
@@ -149,6 +161,7 @@ void opens_trim(struct opens *opens, struct open_entry *entry) {
     *link = entry->next;
     list_remove(&entry->by_session);
     list_remove(&entry->left);
+    user_shares_put(&opens->shares, entry->uid);
     entry->next = opens->free;
     opens->free = entry;
     opens->count--;

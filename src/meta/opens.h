@@ -13,11 +13,15 @@
  *     none -- open n --> named n -- open m, m > n --> named m -- close m or above --> shut
  *     shut m -- open above m --> named;  shut m -- floor above m --> none
  *
+ * An entry counts as the user's who opened the inode first (user_shares.h); whoever opens it too,
+ * by the same session, has it for nothing. Whose those are that a start finds, their session tells.
+ *
  * Thread: the group's.  Memory: opens_max entries, taken by opens_init, and more when what was open
  * before a restart does not fit. */
 #pragma once
 #include "base/list.h"
 #include "base/types.h"
+#include "base/user_shares.h"
 
 struct session;
 
@@ -29,6 +33,7 @@ struct open_entry {
     struct list_node left; /* in opens.left (leftovers.h) */
     struct session *session;
     struct ino ino;
+    uint32_t uid;  /* whose it counts as; root's, whose are not counted, until that is known */
     uint64_t name; /* the newest that was heard of; 0: none */
     bool named;    /* open by it */
     uint32_t
@@ -51,6 +56,7 @@ struct opens {
     uint32_t count;
     uint32_t count_max;
     uint32_t entry_count; /* of all blocks, count_max at least */
+    struct user_shares shares;
 };
 
 /* Twice the most that open_files_max can be. */
@@ -75,13 +81,17 @@ bool opens_any(const struct opens *opens, struct ino ino);
 bool opens_any_other(const struct opens *opens, struct ino ino, const struct open_entry *except);
 /* Another session than except (NULL: any) may write to it. */
 bool opens_any_writer(const struct opens *opens, struct ino ino, const struct session *except);
-/* No new open may come. */
-bool opens_is_full(const struct opens *opens);
+/* The session may open it for this user: it has it open, or there is room, and he has not had his
+ * share. */
+bool opens_may(struct opens *opens, struct ino ino, const struct session *session, uint32_t uid);
 /* Sees to an entry for an open that was there before a restart. -ERR_NO_MEMORY,
  * -ERR_TOO_MANY_OPEN beyond OPENS_MOST. */
 MUST_CHECK int opens_reserve(struct opens *opens);
-/* The entry, made when missing; the table is not full, or one is reserved. */
-struct open_entry *opens_get(struct opens *opens, struct ino ino, struct session *session);
+/* The entry, made when missing, for this user; the table is not full, or one is reserved. */
+struct open_entry *opens_get(struct opens *opens, struct ino ino, struct session *session,
+                             uint32_t uid);
+/* Whose it is, where that was not known. */
+void opens_own(struct opens *opens, struct open_entry *entry, uint32_t uid);
 /* Drops the entry if nothing is left in it. */
 void opens_trim(struct opens *opens, struct open_entry *entry);
 /* The session's floor has risen: drops what it has passed. */

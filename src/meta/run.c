@@ -45,12 +45,20 @@ void run_arrived(struct group *group, struct call *call) {
     list_push_back(&group->arrived[call->header.message_class], &call->server_node);
 }
 
+/* Who asks for the open. */
+static uint32_t opener_of(const struct call *call) {
+    return call->header.opcode == OP_OPEN     ? call->request.open.who.uid
+           : call->header.opcode == OP_CREATE ? call->request.create.who.uid
+                                              : 0;
+}
+
 static int outcome_renew_stage(struct transaction *transaction, const struct outcome_head *head) {
     struct opens *opens = &transaction->group->opens;
     bool closes = head->open_flags & OUTCOME_CLOSES;
     struct effect effect = {.kind = closes ? EFFECT_CLOSE : EFFECT_OPEN,
                             .ino = {head->ino},
-                            .flags = head->open_flags & ~(uint32_t)OUTCOME_CLOSES};
+                            .flags = head->open_flags & ~(uint32_t)OUTCOME_CLOSES,
+                            .uid = opener_of(transaction->call)};
     const struct inode_row *row;
     bool freed = false;
 

@@ -271,7 +271,7 @@ static int load_writer(struct group *group, const struct kv_key *key, struct byt
     if (r < 0) {
         return r;
     }
-    opens_get(&group->opens, (struct ino){fields.id}, session)->has_row = true;
+    opens_get(&group->opens, (struct ino){fields.id}, session, 0)->has_row = true;
     return 0;
 }
 

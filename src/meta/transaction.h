@@ -41,6 +41,7 @@ struct effect {
     struct ino ino;
     uint32_t flags;
     uint32_t counts[2];
+    uint32_t uid;  /* of an open: who asks for it */
     uint64_t name; /* of an open or close by name; 0: it is counted */
 };
 

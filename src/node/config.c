@@ -31,6 +31,8 @@ static const struct number_row number_rows[] = {
              "memory for metadata not in a checkpoint"),
     SIZE_ROW(ost_changes_bytes, 8 * MIB, 32 * GIB, 128 * MIB, "the same, of each storage target"),
     SIZE_ROW(base_memory_bytes, MIB, 1024 * GIB, 4 * GIB, "metadata below this is read in place"),
+    SIZE_ROW(base_check_bytes, 64 * KIB, 1024 * GIB, 4 * GIB,
+             "metadata below this is looked through by each start"),
     SIZE_ROW(cache_bytes, 0, 1024 * GIB, 64 * MIB, "cache of blocks, of each storage target"),
     SIZE_ROW(data_bytes_max, 16 * MIB, CONFIG_DATA_BYTES_MAX, 0,
              "data of each storage target grows up to this"),

@@ -42,6 +42,7 @@ struct config {
     uint64_t mdt_changes_bytes; /* memory for changes that are not in a checkpoint yet */
     uint64_t ost_changes_bytes;
     uint64_t base_memory_bytes; /* metadata is read in place while it is smaller */
+    uint64_t base_check_bytes;  /* a start looks through all of it while it is no larger */
     uint64_t cache_bytes;       /* of blocks, of each storage target */
     uint64_t data_bytes_max;    /* of each storage target */
     uint64_t open_files_max;

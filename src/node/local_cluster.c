@@ -436,6 +436,23 @@ void local_cluster_group_stats(struct local_cluster *cluster, uint32_t index,
     (void)waiting_end(&waiting, cluster->env);
 }
 
+static void met_done(struct manager_met *met) {
+    waiting_done(met->context, 0);
+}
+
+bool local_cluster_met(struct local_cluster *cluster, struct manager_met *ret_met) {
+    struct waiting waiting = {.loop = env_thread_loop(cluster->env)};
+
+    if (!cluster->manager) {
+        return false;
+    }
+    ret_met->done = met_done;
+    ret_met->context = &waiting;
+    manager_met_start(cluster->manager, ret_met);
+    (void)waiting_end(&waiting, cluster->env);
+    return true;
+}
+
 static void ost_stats_done(struct ost_stats *stats) {
     waiting_done(stats->context, 0);
 }

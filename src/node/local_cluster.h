@@ -88,6 +88,10 @@ void local_cluster_member(struct local_cluster *cluster, struct cluster_map *map
 bool local_cluster_hearing(const struct local_cluster *cluster,
                            struct manager_hearing *ret_hearing);
 
+/* Mounts whose users have met their shares, as the manager was told; false: it is on another node.
+ * Any thread that has entered. */
+bool local_cluster_met(struct local_cluster *cluster, struct manager_met *ret_met);
+
 /* Calls that wait at its manager for a newer map; 0 where it has none. Any thread. */
 uint32_t local_cluster_map_waits(const struct local_cluster *cluster);
 /* Joins that waited there to make a version with others; likewise. */

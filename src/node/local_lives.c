@@ -15,6 +15,16 @@ static_assert((size_t)(CONFIG_MDTS_MAX + CONFIG_OSTS_MAX) * sizeof(struct wire_l
                   WIRE_LIVES_BYTES_MAX,
               "each has its place");
 
+/* What wrote it writes one line, without its end. */
+static bool line_is_one(struct bytes text) {
+    for (size_t i = 0; i < text.size; i++) {
+        if (text.data[i] < ' ' || text.data[i] == 0x7f) {
+            return false;
+        }
+    }
+    return text.size > 0;
+}
+
 int local_lives_check(struct env *env, char problem[256]) {
     char *line;
     size_t size;
@@ -23,7 +33,13 @@ int local_lives_check(struct env *env, char problem[256]) {
     if (r == -ERR_NOT_FOUND) {
         return 0;
     }
-    snprintf(problem, 256, "%s", r == 0 ? line : LOCAL_REFUSED_NAME " is there");
+    if (r == 0 && line_is_one((struct bytes){(const uint8_t *)line, size})) {
+        snprintf(problem, 256, "%.*s", (int)size, line);
+    } else {
+        snprintf(problem, 256,
+                 LOCAL_REFUSED_NAME " is there and has no line any more: DIR was refused, as "
+                                    "another copy of this node serves: start that one");
+    }
     if (r == 0) {
         free(line);
     }

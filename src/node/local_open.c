@@ -67,6 +67,7 @@ static struct kv_options kv_options_of(struct local_target *target, uint32_t id)
         .root = cluster->root,
         .disk_log_bytes = config->disk_log_bytes,
         .base_memory_bytes = config->base_memory_bytes,
+        .base_check_bytes = config->base_check_bytes,
         .sync_interval_ns = NS_PER_S,
         .log = target_log,
         .log_context = target,

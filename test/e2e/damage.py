@@ -15,6 +15,7 @@ the rows.
 import glob
 import os
 import shutil
+import socket
 import struct
 import subprocess
 import sys
@@ -608,6 +609,13 @@ def flip_setting(key):
     return change
 
 
+def mark_refused(text):
+    def change(scene):
+        with open(scene.path("refused"), "wb") as file:
+            file.write(text)
+    return change
+
+
 def add_texts(table):
     for key, words in (("format", ("format 2", "the version that made it")),
                        ("osts", ("osts = 3", "the numbers it was made with")),
@@ -632,6 +640,13 @@ def add_texts(table):
                   refused("shoal.conf: osts = 2, mdts = 2, but \"targets\" lists others"))
         table.add(f"targets-empty-{picture}", picture,
                   lambda scene: os.truncate(scene.path("targets"), 0), refused("\"targets\""))
+    # A mark that a copy of the node serves; and what is left of such a one.
+    table.add("refused", "stopped", mark_refused(b"node 1 runs already, elsewhere: end this copy"),
+              refused("node 1 runs already, elsewhere: end this copy"))
+    for name, text in (("empty", b""), ("changed", b"node 1 runs\x0a already"),
+                       ("long", b"x" * 5000), ("bits", bytes(range(256)))):
+        table.add(f"refused-{name}", "stopped", mark_refused(text),
+                  refused("refused is there", "start that one"))
     # What they say is of no use to who has the rest.
     table.add("in-use", "killed", lambda scene: flip(scene.path("in-use"), 3, 1), whole())
     table.add("in-use-empty", "killed", lambda scene: os.truncate(scene.path("in-use"), 0), whole())
@@ -714,6 +729,195 @@ def play(scene, row, mend):
     return problem
 
 
+class Serving:
+    """A row of what changes below a daemon that serves, or in a base that is larger than a start
+    looks through. words: of its log. sorts: what may happen to files meanwhile. later: of the line
+    by which the next start, which looks through all, is refused."""
+
+    def __init__(self, name, picture, change, words, sorts=(), later=(), small=False):
+        self.name = name
+        self.picture = picture
+        self.change = change
+        self.words = words
+        self.sorts = set(sorts)
+        self.later = later
+        self.small = small
+
+
+HIDDEN = ("lost", "lost after a sync", "unreadable")
+# What env_fault says, where LMDB follows a changed page out of the file.
+FAULT = "cannot be read: the disk reported an error, or the file was made shorter"
+CHECK_BYTES = 64 * KIB
+
+
+def add_serving(heads):
+    def page(find, at):
+        return lambda scene: flip(scene.path("mdt0/base.mdb"), find(scene, "mdt0") * BLOCK + at)
+
+    def row(scene):
+        leaf = base_leaf(scene, "mdt0")
+        flip(scene.path("mdt0/base.mdb"),
+             leaf * BLOCK + first_node(scene, "mdt0", leaf) + 8 + 24 + 20)
+
+    def batch(scene):
+        flip(scene.path("mdt0/log"),
+             needed_batches(scene, "mdt0", heads)[1] + heads.bytes["log_batch"] + 4)
+
+    rows = [Serving("serving-data-block", "stopped",
+                    lambda scene: flip(scene.path("ost0/data"), data_block(scene) + 10),
+                    ("target 16: block", "does not match its checksum", "restore the file"),
+                    {"unreadable"}),
+            Serving("serving-row-value", "stopped", row, (), {"unreadable"}),
+            Serving("serving-log-batch", "killed", batch, (),
+                    later=("mdt0/log: the disk log is damaged at byte", RESTORE))]
+    for name, find in (("root", base_root), ("leaf", base_leaf)):
+        for field, at in {**PAGE, "place": 16}.items():
+            rows.append(Serving(f"serving-page-{name}-{field}", "stopped", page(find, at), (),
+                                HIDDEN, ("mdt0/base.mdb is damaged", "at byte", RESTORE)))
+    return rows + add_large(page)
+
+
+def add_large(page):
+    """Bases that are larger than a start looks through."""
+    rows = []
+    for name, find in (("root", base_root), ("leaf", base_leaf)):
+        for field, at in {**PAGE, "place": 16}.items():
+            rows.append(Serving(f"large-page-{name}-{field}", "stopped", page(find, at),
+                                (f"base_check_bytes is {CHECK_BYTES}",), HIDDEN,
+                                ("mdt0/base.mdb is damaged", "at byte", RESTORE), small=True))
+    return rows
+
+
+def set_check_bytes(scene, size):
+    with open(scene.path("shoal.conf"), "r+", encoding="ascii") as file:
+        lines = [line for line in file if not line.startswith("base_check_bytes")]
+        lines.insert(lines.index("[sizes]\n") + 1, f"base_check_bytes = {size}\n")
+        file.seek(0)
+        file.writelines(lines)
+        file.truncate()
+
+
+def serve_damaged(scene, row):
+    """What is wrong of what is served."""
+    result = start(scene)
+    if result.returncode:
+        # A start reads some rows, and may so find what it was not looking for.
+        found = FAULT in scene.log() or (row.small and judge_refusal(result, ("mdt0",)) is None)
+        return None if found else f"it is refused: {result.stderr.strip()}"
+    if not row.small:
+        row.change(scene)
+    bad = set(scene.look()) - row.sorts
+    if bad:
+        return f"files are {sorted(bad)}; the log ends: {scene.log_end()}"
+    if scene.process() is None and FAULT not in scene.log():
+        return f"the daemon has ended without a line: {scene.log_end()}"
+    return lack(scene.log(), row.words)
+
+
+def play_serving(scene, row):
+    """What is wrong, or None: wrong bytes, an end without a line, a next start that takes it."""
+    scene.put_back(row.picture)
+    if row.small:
+        row.change(scene)
+        set_check_bytes(scene, CHECK_BYTES)
+    try:
+        problem = serve_damaged(scene, row)
+        if scene.process() is not None:
+            scene.kill()
+        clusters.unmount(scene.mount)
+        if problem is None and row.later:
+            set_check_bytes(scene, MIB)
+            problem = judge_refusal(start(scene), row.later)
+        defect = next((word for word in DEFECTS if word in scene.log()), None)
+        return f"{defect}: {scene.log()[-600:]}" if defect else problem
+    finally:
+        process = scene.process()
+        if process is not None:
+            clusters.end_process(process)
+
+
+class Joiner(clusters.Cluster):
+    """A second node: only where a node has an address there is a map in its DIR."""
+
+    def __init__(self, first):
+        self.first = first
+        self.afar = False
+        self.apart = True
+        self.shoal = first.shoal
+        self.top = first.top
+        self.identity = "none"
+        self.regions = set()
+        self.directory = os.path.join(first.top, "joiner")
+        self.mount = os.path.join(first.top, "joiner-mount")
+        os.mkdir(self.directory)
+        os.mkdir(self.mount)
+        with socket.socket() as free:
+            free.bind(("127.0.0.2", 0))
+            self.source = "127.0.0.2:%d" % free.getsockname()[1]
+        with open(self.path("shoal.conf"), "w", encoding="ascii") as file:
+            file.write(f"[cluster]\nformat = 3\nosts = 1\n\n[network]\nlisten = {self.source}\n"
+                       f"key = {first.top}/members.key\njoin = {first.source}\n\n[sizes]\n")
+            for name, value in {**clusters.SIZES, **SIZES}.items():
+                file.write(f"{name} = {value}\n")
+
+    def start(self):
+        result = self.run("up", self.directory)
+        if result.returncode:
+            raise Failed(f"up of a node: {result.stderr.strip()}")
+        self.note_regions()
+
+    def close(self):
+        self.note_regions()
+        process = self.process()
+        if process is not None:
+            clusters.end_process(process)
+        for path in filter(os.path.exists, self.regions):
+            os.unlink(path)
+
+
+MAP_PARTS = 16
+
+
+def map_rows(whole_map):
+    """Each sixteenth of a map's bytes, its ends, and what was cut off."""
+    size = len(whole_map)
+    for part in range(MAP_PARTS + 1):
+        at = min(size * part // MAP_PARTS, size - 1)
+        yield f"byte {at}", whole_map[:at] + bytes([whole_map[at] ^ CHANGED]) + whole_map[at + 1:]
+    for length in (0, 3, 20, size // 2, size - 1):
+        yield f"cut to {length}", whole_map[:length]
+
+
+def play_maps(node, again):
+    """A node's map, changed in each way: each start is refused by a line; by what that says to do,
+    and with the map as it was, it starts. Yields name and problem."""
+    whole_map = read(node.path("map"))
+    for name, data in map_rows(whole_map):
+        with open(node.path("map"), "wb") as file:
+            file.write(data)
+        yield f"map, {name}", judge_refusal(node.run("up", node.directory), (
+            "map cannot be read", "remove it, and the manager is asked anew"))
+    os.unlink(node.path("map"))
+    again()
+    yield "map, removed", None if os.path.exists(node.path("map")) else "there is none again"
+
+
+def maps_of_nodes(shoal):
+    """What came of each row of a first node's map and of one that has joined."""
+    with Scene(shoal, afar=True) as first:
+        first.start()
+        joiner = Joiner(first)
+        try:
+            joiner.start()
+            joiner.stop()
+            yield from play_maps(joiner, joiner.start)
+            joiner.stop()
+            first.stop()
+            yield from play_maps(first, first.start)
+        finally:
+            joiner.close()
+
+
 def both_copies(scene):
     """DIR copied while killed, and both started: the second is refused, the first goes on."""
     scene.put_back("killed")
@@ -782,6 +986,18 @@ def main():
             other.paint()
             rows = make_table(Heads(sys.argv[2]), other)
             passed, failed = run_rows(scene, [row for row in rows if row[0].startswith(chosen)])
+            for row in add_serving(Heads(sys.argv[2])):
+                if row.name.startswith(chosen):
+                    problem = play_serving(scene, row)
+                    passed += problem is None
+                    failed += problem is not None
+                    if problem:
+                        print(f"FAILED: {row.name}: {problem}", flush=True)
+            for name, problem in maps_of_nodes(sys.argv[1]) if "maps".startswith(chosen) else ():
+                passed += problem is None
+                failed += problem is not None
+                if problem:
+                    print(f"FAILED: {name}: {problem}", flush=True)
             if "copies".startswith(chosen):
                 problem = both_copies(scene)
                 passed += problem is None

@@ -8,6 +8,7 @@ The last line counts.
 """
 
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -561,9 +562,106 @@ def open_files_are_shared_out(ground):
             line = f"user {NOBODY} has as many files open as one may, {OPEN_MAX // 2} of {OPEN_MAX}"
             wait_until(lambda: line in content(cluster.path(log)), f"a line in {log}")
             first.kill()
-    status = cluster.run("status", cluster.directory).stdout
-    expect(f"user {NOBODY} has met his share of open files" in status, status)
+    met = f"user {NOBODY} has met his share of open files at "
+    wait_until(lambda: met + "this daemon's mount" in status_of(cluster) and
+               met + f"the mount {list(mounts)[1]} (session " in status_of(cluster),
+               "a line in status")
+    rows = json.loads(cluster.run("status", cluster.directory, "--json").stdout)["shares_met"]
+    expect([(row["user"], row["share"]) for row in rows] == [(NOBODY, "open files")] * 2, str(rows))
     expect(content(cluster.path("shoal.log")).count("has as many files open") == 1, "many lines")
+    cluster.run("umount", list(mounts)[1])
+    wait_until(lambda: "(session " not in status_of(cluster), "the mount's end in status")
+
+
+def status_of(cluster):
+    return cluster.run("status", cluster.directory).stdout
+
+
+# By a pipe: how many to open at most, of mount/0 and so on from which one; what came of it.
+OPENS_EACH = """
+import errno, os, resource, sys
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+held = []
+for line in sys.stdin:
+    mount, first, count = line.split()
+    was, said = len(held), "OK"
+    try:
+        for number in range(int(first), int(first) + int(count)):
+            held.append(os.open(f"{mount}/{number}", os.O_RDWR))
+    except OSError as error:
+        said = errno.errorcode[error.errno]
+    print(len(held) - was, said, flush=True)
+"""
+
+
+class Opener:
+    """A program of a user's, or of root's, that holds files open."""
+
+    def __init__(self, user):
+        as_who = [AS_USER[0], f"--reuid={user}", f"--regid={user}", "--clear-groups"]
+        self.process = subprocess.Popen([*as_who, sys.executable, "-c", OPENS_EACH],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def open(self, mount, first, count):
+        print(mount, first, count, file=self.process.stdin, flush=True)
+        opened, said = self.process.stdout.readline().split()
+        return int(opened), said
+
+    def end(self):
+        self.process.kill()
+        self.process.communicate()
+
+
+def open_files_of_all_mounts_are_shared_out(ground):
+    """Who has mounts that let him have more open than a metadata target does meets his share there,
+    also behind a restart; others and root go on, and a line tells of it."""
+    cluster = ground.cluster
+    with open(cluster.path("shoal.conf"), "a", encoding="ascii") as file:
+        file.write(f"\n[limits]\nopen_files_max = {4 * OPEN_MAX}\n")
+    cluster.start()
+    mounts = [os.path.join(cluster.top, name) for name in ("mount-one", "mount-two")]
+    for mount in mounts:
+        os.mkdir(mount)
+        cluster.mount_apart(mount)
+    for number in range(3 * OPEN_MAX):
+        os.close(os.open(f"{cluster.mount}/{number}", os.O_CREAT | os.O_WRONLY, 0o666))
+        os.chmod(f"{cluster.mount}/{number}", 0o666)
+    cluster.stop()
+    conf = content(cluster.path("shoal.conf"))
+    with open(cluster.path("shoal.conf"), "w", encoding="ascii") as file:
+        file.write(conf.replace(f"open_files_max = {4 * OPEN_MAX}", f"open_files_max = {OPEN_MAX}"))
+    cluster.start()
+    most = 2 * OPEN_MAX
+    others = most * 15 // 16
+    spare = most + OPEN_MAX // 2
+    with contextlib.ExitStack() as stack:
+        one, other, root = (Opener(user) for user in (NOBODY, NOBODY - 1, 0))
+        for opener in (one, other, root):
+            stack.callback(opener.end)
+        expect(one.open(mounts[0], 0, 700) == (700, "OK"), "one can't open 700")
+        came = one.open(mounts[1], 700, most)
+        expect(came == (most // 2 - 700, "ENFILE"), f"one opens {came} by the other mount")
+        expect(one.open(mounts[0], spare, 1) == (0, "ENFILE"), "one opens more by the first mount")
+        came = other.open(mounts[1], most // 2, most)
+        expect(came == (others - most // 2, "ENFILE"), f"another one opens {came}")
+        expect(root.open(mounts[0], most, most // 32) == (most // 32, "OK"), "root can't open")
+        line = f"user {NOBODY} has as many files open by all mounts as one may, {OPEN_MAX} of"
+        wait_until(lambda: line in content(cluster.path("shoal.log")), "a line in the log")
+        said = f"user {NOBODY} has met his share of files open by all mounts at mdt0"
+        expect(said in status_of(cluster), status_of(cluster))
+        cluster.kill()
+        clusters.unmount(cluster.mount)
+        cluster.start()
+        os.listdir(mounts[0])
+        os.listdir(mounts[1])
+        expect(one.open(mounts[0], spare, 1) == (0, "ENFILE"), "one opens more behind a restart")
+        expect(other.open(mounts[1], spare, 1) == (0, "ENFILE"), "another opens more behind it")
+        expect(root.open(mounts[1], spare + 1, 1) == (1, "OK"), "root can't open behind it")
+        one.end()
+        wait_until(lambda: other.open(mounts[1], spare, 1) == (1, "OK"), "room for another")
+    for mount in mounts:
+        cluster.run("umount", mount)
 
 
 # Set-group-ID.
@@ -677,7 +775,8 @@ def answers_have_an_end(ground):
 
 
 TESTS = [no_rename_walks_without_end, half_requests_silence_nobody, names_of_rings_are_not_taken,
-         a_start_that_fails_leaves_no_ring, open_files_are_shared_out,
+         a_start_that_fails_leaves_no_ring,
+         open_files_are_shared_out, open_files_of_all_mounts_are_shared_out,
          set_group_id_is_the_groups, verbs_believe_no_other_user, answers_are_no_orders,
          answers_have_an_end, up_takes_no_directory_of_others,
          up_takes_nothing_of_others_in_its_directory, up_takes_nothing_that_others_may_write_to,

@@ -85,7 +85,7 @@ TORTURE_COUNT = 2 * (3 + sum(len(names.split()) for names in
 # drivers theirs; power is run twice, with the log's flush and without, and posix, on both kinds of
 # mounts, with many metadata targets, and over io_uring.
 ALL_COUNT = 3 * 2 + 2 + 2 + 9 + sum(DRIVERS.values()) + DRIVERS["power"] + 3 * DRIVERS["posix"] + \
-    SIMULATOR_COUNT + \
+    DRIVERS["storm"] + SIMULATOR_COUNT + \
     TORTURE_COUNT + sum(PLANNER.values())
 # Enough of them for what is not about one of the others.
 FEW = ("release", "asan", "tsan", "demo")

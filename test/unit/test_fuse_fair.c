@@ -6,7 +6,8 @@
 #include <string.h>
 
 enum { STORM = 61001, QUIET = 61002, ROOT = 0, REQUESTS = 32, THREADS = 4, OP_FSYNC = 20 };
-enum { OP_RELEASE = 18, OP_READ = 15, LARGE_BYTES = 1 << 20 };
+enum { OP_RELEASE = 18, OP_READ = 15, OP_LOOKUP = 1, OP_READDIR = 28, OP_READDIRPLUS = 44 };
+enum { LARGE_BYTES = 1 << 20 };
 
 struct fair_desk {
     struct env env;
@@ -181,6 +182,23 @@ static void test_large_ones_are_few_at_a_time(void **state) {
     expect(desk, 8);
 }
 
+/* A listing is short to ask for, and long to answer. */
+static void test_listings_are_few_at_a_time(void **state) {
+    struct fair_desk *desk = *state;
+
+    assert_true(wanted(desk, QUIET, OP_LOOKUP, true));
+    for (unsigned i = 0; i < 6; i++)
+        put(desk, i, STORM, i % 2 ? OP_READDIR : OP_READDIRPLUS);
+    for (int i = 0; i < THREADS; i++)
+        expect(desk, i);
+    put(desk, 8, QUIET, OP_READDIRPLUS);
+    expect(desk, 8);
+    expect(desk, -1);
+    end(desk, 1);
+    expect(desk, THREADS);
+    expect(desk, -1);
+}
+
 static void interrupt(struct fair_desk *desk, unsigned index) {
     struct fuse_request *request = &desk->requests[index];
 
@@ -295,6 +313,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_a_share_is_half_and_root_has_a_reserve, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_large_ones_are_few_at_a_time, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_listings_are_few_at_a_time, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_an_interrupted_one_is_its_users_next, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_interrupted_ones_take_turns, set_up, tear_down),

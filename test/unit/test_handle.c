@@ -99,20 +99,20 @@ static void test_each_user_has_a_share(void **state) {
     assert_int_equal(handle_table_init(&table, 64), 0);
     for (; count < 32; count++)
         assert_non_null(held[count] = handle_take(&table, 1000));
-    assert_false(shares_to_tell(&table.shares, 1, &uid));
+    assert_false(user_shares_to_tell(&table.shares, 1, &uid));
     assert_null(handle_take(&table, 1000));
-    assert_true(shares_to_tell(&table.shares, 1, &uid));
+    assert_true(user_shares_to_tell(&table.shares, 1, &uid));
     assert_int_equal(uid, 1000);
     assert_null(handle_take(&table, 1000 + SHARES_USERS)); /* counts as the same */
-    assert_false(shares_to_tell(&table.shares, SHARES_TOLD_NS, &uid));
-    assert_true(shares_to_tell(&table.shares, SHARES_TOLD_NS + 1, &uid));
+    assert_false(user_shares_to_tell(&table.shares, SHARES_TOLD_NS, &uid));
+    assert_true(user_shares_to_tell(&table.shares, SHARES_TOLD_NS + 1, &uid));
     assert_int_equal(uid, 1000 + SHARES_USERS);
 
     for (; count < 60; count++)
         assert_non_null(held[count] = handle_take(&table, 2000 + count % 2));
     assert_null(handle_take(&table, 2000));
     assert_false(
-        shares_to_tell(&table.shares, 3 * SHARES_TOLD_NS, &uid)); /* it has not met its own */
+        user_shares_to_tell(&table.shares, 3 * SHARES_TOLD_NS, &uid)); /* it has not met its own */
     for (; count < 64; count++)
         assert_non_null(held[count] = handle_take(&table, 0));
     assert_null(handle_take(&table, 0));

@@ -26,6 +26,71 @@ static void test_sessions_begin_renew_and_end(void **state) {
     assert_int_equal(ask(bench, &asked, OP_LOOKUP, (union request_body){0}), -ERR_NOT_SUPPORTED);
 }
 
+static void note_met(struct manager_met *met) {
+    *(bool *)met->context = true;
+}
+
+static void met_get(struct bench *bench, struct manager_met *ret_met) {
+    bool done = false;
+
+    *ret_met = (struct manager_met){.done = note_met, .context = &done};
+    manager_met_start(bench->manager, ret_met);
+    pass(bench, NS_PER_S / 10);
+    assert_true(done);
+}
+
+static void renew_met(struct bench *bench, uint64_t session, uint64_t files, uint64_t requests) {
+    union request_body request = {.session_renew = {.session = session,
+                                                    .incarnation = 100,
+                                                    .files_user = files,
+                                                    .requests_user = requests}};
+    struct asked asked;
+
+    assert_int_equal(ask(bench, &asked, OP_SESSION_RENEW, request), 0);
+}
+
+/* What mounts tell of users who have met their shares is shown, the newest first, 16 at most, until
+ * their sessions end. */
+static void test_shares_that_were_met(void **state) {
+    struct bench *bench = *state;
+    char place[] = "mount mnt:[1] /mnt";
+    struct manager_met met;
+    struct asked asked;
+
+    assert_int_equal(manager_ends(bench), 0);
+    bench->sessions_max = 4 * MANAGER_MET_MAX;
+    manager_begins(bench);
+    uint64_t first = begin(bench, 1, 100, place);
+    uint64_t second = begin(bench, 2, 100, "/mnt");
+    assert_int_equal(renew(bench, first, 100), 0);
+    met_get(bench, &met);
+    assert_int_equal(met.count, 0);
+    renew_met(bench, first, 1001, 0);
+    renew_met(bench, second, 0, 1);
+    renew_met(bench, first, 1001, 0); /* nothing new */
+    met_get(bench, &met);
+    assert_int_equal(met.count, 2);
+    assert_int_equal(met.rows[0].session.value, second);
+    assert_true(met.rows[0].files_user == 0 && met.rows[0].requests_user == 1);
+    assert_int_equal(met.rows[1].session.value, first);
+    assert_true(met.rows[1].files_user == 1001 && met.rows[1].requests_user == 0);
+    assert_string_equal(met.rows[1].origin, place);
+    renew_met(bench, first, 1001, 77);
+    met_get(bench, &met);
+    assert_true(met.rows[0].session.value == first && met.rows[0].requests_user == 77);
+    assert_int_equal(ask(bench, &asked, OP_SESSION_END, end_of(first, 100)), 0);
+    met_get(bench, &met);
+    assert_true(met.count == 1 && met.rows[0].session.value == second);
+    for (uint32_t i = 0; i < 2 * MANAGER_MET_MAX; i++) {
+        uint64_t session = begin(bench, 3 + i, 100, "/mnt");
+
+        renew_met(bench, session, 1 + i, 0);
+        second = session;
+    }
+    met_get(bench, &met);
+    assert_true(met.count == MANAGER_MET_MAX && met.rows[0].session.value == second);
+}
+
 /* A group that has no room is told again; who ends its session does not wait for that. */
 static void test_end_does_not_wait_for_room(void **state) {
     struct bench *bench = *state;
@@ -470,14 +535,23 @@ static void test_failed_log_is_told(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(end_does_not_wait_for_room), TEST(sessions_begin_renew_and_end),
-        TEST(predecessor_goes_first),     TEST(list_of_the_ended),
-        TEST(silence_ends_a_session),     TEST(a_stopped_manager_evicts_nobody),
-        TEST(stop_while_loading),         TEST(unreachable_target_is_told_again),
-        TEST(sessions_have_a_limit),      TEST(a_limit_that_is_made_smaller),
-        TEST(gives_up_what_it_holds),     TEST(gives_up_a_beginning),
-        TEST(a_begin_that_the_ring_kept), TEST(restarts_forget_nothing),
-        TEST(failed_log_is_told),         TEST(no_number_is_told_before_it_is_on_disk),
+        TEST(end_does_not_wait_for_room),
+        TEST(sessions_begin_renew_and_end),
+        TEST(predecessor_goes_first),
+        TEST(list_of_the_ended),
+        TEST(silence_ends_a_session),
+        TEST(a_stopped_manager_evicts_nobody),
+        TEST(stop_while_loading),
+        TEST(unreachable_target_is_told_again),
+        TEST(sessions_have_a_limit),
+        TEST(a_limit_that_is_made_smaller),
+        TEST(gives_up_what_it_holds),
+        TEST(gives_up_a_beginning),
+        TEST(a_begin_that_the_ring_kept),
+        TEST(restarts_forget_nothing),
+        TEST(shares_that_were_met),
+        TEST(failed_log_is_told),
+        TEST(no_number_is_told_before_it_is_on_disk),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

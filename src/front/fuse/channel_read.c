@@ -141,43 +141,10 @@ static int thread_read(struct channel_thread *thread, size_t *ret_bytes) {
 /* One that was read; where another user may wait, it waits for its turn. */
 static void thread_begin(struct channel_thread *thread, size_t bytes) {
     struct fuse_request *request = thread->request;
-    struct front *front = thread->all->front;
 
-    request->thread_index = thread->index;
-    if (fair_wanted(&front->fair, request, bytes, thread->at_once)) {
-        request->started_ns = env_now_ns(front->env);
-        interrupts_meet(request, request_header(request)->unique);
-        fair_put(&front->fair, request, bytes);
+    if (channel_thread_put_turn(thread, request, bytes, thread->at_once) ||
+        !fuse_request_run(request, bytes))
         thread->request = NULL;
-    } else if (!fuse_request_run(request, bytes)) {
-        thread->request = NULL;
-    }
-}
-
-/* One that had to wait; false: none that may be begun. */
-static bool thread_take_turn(struct channel_thread *thread) {
-    struct front *front = thread->all->front;
-    struct fuse_request *request = fair_take(&front->fair);
-
-    if (!request)
-        return false;
-    request->thread_index = thread->index;
-    if (fuse_request_run(request, request->in_bytes))
-        request_pool_put(&front->requests, request);
-    return true;
-}
-
-/* All that wait are of users who have their share at work: sleeps until a request ends or comes,
- * or has been at work for long. */
-static void thread_wait_turn(struct channel_thread *thread) {
-    struct request_pool *pool = &thread->all->front->requests;
-    struct env *env = thread->all->options->env;
-    int descriptor = thread->request ? thread->poll_descriptor : -1;
-
-    atomic_fetch_add(&pool->waiting_count, 1);
-    if (!thread_take_turn(thread))
-        (void)env_loop_wait(env, descriptor, FAIR_STUCK_NS);
-    atomic_fetch_sub(&pool->waiting_count, 1);
 }
 
 /* While requests wait: reads what the kernel has, READS_MAX of them at most, and begins one. */
@@ -203,8 +170,7 @@ static int thread_serve_turns(struct channel_thread *thread) {
         if (bytes > 0)
             thread_begin(thread, bytes);
     }
-    if (!thread_take_turn(thread))
-        thread_wait_turn(thread);
+    channel_thread_serve_turn(thread, thread->request ? thread->poll_descriptor : -1);
     return 0;
 }
 

@@ -30,6 +30,62 @@ void channel_thread_run_idle(struct channel_thread *thread) {
     } while (options->thread_idle && options->thread_idle(options->context));
 }
 
+bool channel_thread_put_turn(struct channel_thread *thread, struct fuse_request *request,
+                             size_t in_bytes, bool at_once) {
+    struct front *front = thread->all->front;
+
+    request->thread_index = thread->index;
+    if (!fair_wanted(&front->fair, request, in_bytes, at_once))
+        return false;
+    request->started_ns = env_now_ns(front->env);
+    interrupts_meet(request, request_header(request)->unique);
+    fair_put(&front->fair, request, in_bytes);
+    return true;
+}
+
+/* One that had to wait, wherever it came; false: none that may be begun. */
+static bool thread_begin_turn(struct channel_thread *thread) {
+    struct front *front = thread->all->front;
+    struct fuse_request *request = fair_take(&front->fair);
+
+    if (!request)
+        return false;
+    request->thread_index = thread->index;
+    if (fuse_request_run(request, request->in_bytes)) {
+        if (request->entry)
+            channel_uring_ended(request);
+        else
+            request_pool_put(&front->requests, request);
+    }
+    return true;
+}
+
+/* The thread whose entry it came by must not end meanwhile: that waits for what is detached, behind
+ * the close of the readers. */
+static bool thread_take_turn(struct channel_thread *thread) {
+    struct channel_threads *all = thread->all;
+    struct request_pool *pool = &all->front->requests;
+    bool took;
+
+    atomic_fetch_add(&pool->detached_count, 1);
+    took = !readers_are_closed(&all->readers) && thread_begin_turn(thread);
+    atomic_fetch_sub(&pool->detached_count, 1);
+    if (readers_are_closed(&all->readers))
+        channel_threads_wake(all);
+    return took;
+}
+
+void channel_thread_serve_turn(struct channel_thread *thread, int descriptor) {
+    struct request_pool *pool = &thread->all->front->requests;
+
+    if (thread_take_turn(thread))
+        return;
+    atomic_fetch_add(&pool->waiting_count, 1);
+    if (!thread_take_turn(thread))
+        (void)env_loop_wait(thread->all->options->env, descriptor, FAIR_STUCK_NS);
+    atomic_fetch_sub(&pool->waiting_count, 1);
+}
+
 /* What is in flight may need this thread, wherever it was read. */
 static void thread_drain(struct channel_thread *thread) {
     struct request_pool *pool = &thread->all->front->requests;

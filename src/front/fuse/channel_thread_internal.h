@@ -43,5 +43,14 @@ struct channel_threads {
 /* channel_thread.c: runs what has completed, and what that has left to run, until nothing is left.
  */
 void channel_thread_run_idle(struct channel_thread *thread);
+/* A request that has come, and is to be run on this thread: true where it waits for its turn
+ * instead, as others may; at_once: it was there when the thread looked. It is not the caller's any
+ * more then. */
+bool channel_thread_put_turn(struct channel_thread *thread, struct fuse_request *request,
+                             size_t in_bytes, bool at_once);
+/* While requests wait for their turns: begins one. Where all are of users who have their share at
+ * work it sleeps until a request ends or comes, the descriptor (-1: none) has something, or one has
+ * been at work for long. */
+void channel_thread_serve_turn(struct channel_thread *thread, int descriptor);
 /* channel_read.c: serves what the device has until the mount is gone. */
 void channel_read_serve(struct channel_thread *thread);

@@ -12,8 +12,9 @@
 #include <sys/uio.h>
 
 enum {
-    ENTRIES_FIRST = 4, /* of a queue whose CPU is in use */
-    ENTRIES_SPARE = 2, /* fewer that wait at the kernel: one more */
+    ENTRIES_FIRST = 4,        /* of a queue whose CPU is in use */
+    ENTRIES_SPARE = 2,        /* fewer that wait at the kernel: one more */
+    ENTRIES_SPARE_MIXED = 32, /* where users take turns: what finds none is not seen for long */
     COMMAND_REGISTER = 1,
     COMMAND_COMMIT_AND_FETCH = 2,
     BODY_BYTES_MAX = 128, /* a request's fixed body */
@@ -203,10 +204,11 @@ static void entry_done(struct env_command *command, int result) {
 
 /* Before the last one is gone: one that is registered then doesn't pick up what waits already. */
 static void queue_grow(struct uring_queue *queue) {
+    bool is_mixed = fair_is_mixed(&queue->uring->front->fair);
     struct uring_entry *entry;
 
-    if (queue->waiting_count < ENTRIES_SPARE &&
-        queue->entry_count < queue->uring->queue_entries_max && entry_new(queue, &entry) == 0)
+    while (queue->waiting_count < (uint32_t)(is_mixed ? ENTRIES_SPARE_MIXED : ENTRIES_SPARE) &&
+           queue->entry_count < queue->uring->queue_entries_max && entry_new(queue, &entry) == 0)
         entry_register(entry);
 }
 
@@ -241,15 +243,17 @@ static bool request_gather(struct fuse_request *request, const struct abi_uring_
     return true;
 }
 
-static void entry_run(struct uring_entry *entry) {
+/* at_once: the thread has not slept since the one before. */
+static void entry_run(struct uring_entry *entry, bool at_once) {
     struct fuse_request *request = entry->request;
     const struct abi_uring_header *header = entry_header(entry);
     struct abi_in_header in;
+    struct channel_thread *serving = entry->queue->thread->thread;
     bool is_good;
 
     memcpy(&in, header->head, sizeof(in));
     entry->commit_id = header->commit_id;
-    request->thread_index = entry->queue->thread->thread->index;
+    request->thread_index = serving->index;
     is_good = request_gather(request, header, &in);
     /* What is answered if nothing else is. */
     request->body_bytes = 0;
@@ -258,6 +262,8 @@ static void entry_run(struct uring_entry *entry) {
         .bytes = sizeof(struct abi_out_header), .error = -EIO, .unique = in.unique};
     channel_uring_reply(request);
     queue_grow(entry->queue);
+    if (is_good && channel_thread_put_turn(serving, request, in.bytes, at_once))
+        return;
     if (!is_good || fuse_request_run(request, in.bytes))
         entry_commit(entry);
 }
@@ -321,6 +327,7 @@ static void queues_register(struct channel_uring *uring, struct uring_thread *th
 void channel_uring_serve(struct channel_uring *uring, struct channel_thread *serving) {
     struct uring_thread *thread = &uring->threads[serving->index];
     struct env *env = uring->front->env;
+    bool at_once = false;
 
     /* It was for reading the device. */
     request_pool_put(&uring->front->requests, TAKE_PTR(serving->request));
@@ -332,12 +339,21 @@ void channel_uring_serve(struct channel_uring *uring, struct channel_thread *ser
         struct queue_node *node = queue_pop(&thread->arrived);
 
         if (node) {
-            entry_run(CONTAINER_OF(node, struct uring_entry, command.node));
+            entry_run(CONTAINER_OF(node, struct uring_entry, command.node), at_once);
+            at_once = true;
             continue;
         }
         channel_thread_run_idle(serving);
         if (outbox_commit(thread) || thread->arrived.first)
             continue;
+        if (fair_wait(&uring->front->fair)) {
+            /* Commits go to the kernel, and what has come is seen, before each turn. */
+            (void)env_loop_poll(env);
+            if (!thread->arrived.first)
+                channel_thread_serve_turn(serving, -1);
+            continue;
+        }
+        at_once = false;
         (void)env_loop_wait(env, -1, UINT64_MAX);
         thread_pin(thread, env_now_ns(env));
     }

@@ -6,6 +6,9 @@
  *                  '---- commit and fetch, by that thread only --------'   ended by another thread:
  *                                                                          outbox, wake
  *
+ * Where users take turns (fair.h) what has come waits for its turn, and whichever thread's loop is
+ * free begins it; the reply goes by the thread of its queue all the same.
+ *
  * An entry is a command that the kernel keeps until it has a request for it, and the memory of one
  * request of the pool, whose it is for good. There is a queue for each CPU that may ever be: a CPU
  * that is off, or that this process may not use, has one entry, served by the first thread. A queue

@@ -5,6 +5,7 @@
 
 enum { OF_USER = 2, OF_ROOT = 16 }; /* one in so many */
 enum { LARGE_MIN = 2 };
+enum { READDIR = 28, READDIRPLUS = 44 };
 enum { FORGET = 2, RELEASE = 18, RELEASEDIR = 29, INTERRUPT = 36, DESTROY = 38, BATCH_FORGET = 42 };
 
 static_assert(FAIR_USERS == 64, "a bit of a word each");
@@ -59,6 +60,14 @@ bool fair_wanted(struct fair *fair, const struct fuse_request *request, size_t i
     return at_once && fair_is_mixed(fair);
 }
 
+/* What others wait behind at the daemon. A listing is work of one metadata target, however much of
+ * it is asked for. */
+static bool is_large(const struct fuse_request *request, size_t in_bytes) {
+    uint32_t opcode = request_header(request)->opcode;
+
+    return opcode == READDIR || opcode == READDIRPLUS || fuse_request_is_large(request, in_bytes);
+}
+
 static bool is_interrupted(const struct fuse_request *request) {
     return atomic_load(&request->interrupted) == request_header(request)->unique;
 }
@@ -70,7 +79,7 @@ void fair_put(struct fair *fair, struct fuse_request *request, size_t in_bytes) 
 
     request->in_bytes = in_bytes;
     request->next = NULL;
-    request->large = fuse_request_is_large(request, in_bytes);
+    request->large = is_large(request, in_bytes);
     request->turn = (uint8_t)(place + 1);
     pthread_mutex_lock(&fair->mutex);
     assert(!turn->first == !(fair->waiting >> place & 1));

@@ -11,9 +11,9 @@
  *
  * A share: of the requests of a mount one user has half at work at most, all users but root 15 of
  * 16; and of large ones (READs of more than 32 KiB, WRITEs, FALLOCATEs and COPY_FILE_RANGEs of more
- * than 64 KiB) one has as many as there are threads, since each is work of up to 1 MiB that others
- * wait behind, here and at the daemon; that for a second, as it costs streams on few CPUs a third,
- * and who looks now and then must not.
+ * than 64 KiB, READDIRs) one has as many as there are threads, since each is work of up to 1 MiB
+ * that others wait behind, here and at the daemon; that for a second, as it costs streams on few
+ * CPUs a third, and who looks now and then must not.
  * What is beyond waits for his own to end. Counted are requests that went through the FIFOs. Once
  * no large one of a user has been begun or has ended for 100 ms, one more of his may be: so what a
  * server that is away has holds up no others.

@@ -301,7 +301,7 @@ int fuse_mount_failure(const struct fuse_mount *mount) {
 }
 
 bool fuse_mount_share_met(struct fuse_mount *mount, char ret_line[160]) {
-    struct shares *shares = &mount->front.handles.shares;
+    struct user_shares *shares = &mount->front.handles.shares;
     struct fair *fair = &mount->front.fair;
     uint32_t uid;
 
@@ -313,12 +313,12 @@ bool fuse_mount_share_met(struct fuse_mount *mount, char ret_line[160]) {
                        uid, fair_of_user(fair), fair->requests_max, fair->large_max);
         return true;
     }
-    if (!shares_to_tell(shares, env_now_ns(mount->options.env), &uid))
+    if (!user_shares_to_tell(shares, env_now_ns(mount->options.env), &uid))
         return false;
     (void)snprintf(ret_line, 160,
                    "user %" PRIu32 " has as many files open as one may, %" PRIu32 " of %" PRIu32
                    " (open_files_max): opens of his fail with ENFILE",
-                   uid, shares_of_user(shares), shares->handles_max);
+                   uid, user_shares_of_user(shares), shares->max);
     return true;
 }
 

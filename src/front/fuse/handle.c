@@ -7,7 +7,7 @@ int handle_table_init(struct handle_table *table, uint32_t handles_max) {
     table->handles = calloc(handles_max, sizeof(*table->handles));
     table->writers = calloc(WRITERS_SLOTS, sizeof(*table->writers));
     if (!table->handles || !table->writers || !index_pool_init(&table->free, handles_max) ||
-        shares_init(&table->shares, handles_max) < 0) {
+        user_shares_init(&table->shares, handles_max) < 0) {
         handle_table_deinit(table);
         return -ERR_NO_MEMORY;
     }
@@ -15,7 +15,7 @@ int handle_table_init(struct handle_table *table, uint32_t handles_max) {
 }
 
 void handle_table_deinit(struct handle_table *table) {
-    shares_deinit(&table->shares);
+    user_shares_deinit(&table->shares);
     index_pool_deinit(&table->free);
     free(table->writers);
     free(table->handles);
@@ -27,11 +27,11 @@ struct handle *handle_take(struct handle_table *table, uint32_t uid) {
     uint32_t index;
     struct handle *handle;
 
-    if (!shares_take(&table->shares, uid))
+    if (!user_shares_take(&table->shares, uid))
         return NULL;
     index = index_pool_take(&table->free);
     if (index == INDEX_NONE) {
-        shares_put(&table->shares, uid);
+        user_shares_put(&table->shares, uid);
         return NULL;
     }
     handle = &table->handles[index];
@@ -72,7 +72,7 @@ void handle_put(struct handle_table *table, struct handle *handle) {
     if (handle->counted)
         atomic_fetch_sub(writers_of(table, handle->ino), 1);
     handle->counted = false;
-    shares_put(&table->shares, handle->uid);
+    user_shares_put(&table->shares, handle->uid);
     index_pool_put(&table->free, (uint32_t)(handle - table->handles));
 }
 

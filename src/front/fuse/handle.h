@@ -6,7 +6,7 @@
 #pragma once
 #include "base/err.h"
 #include "base/index_pool.h"
-#include "front/fuse/shares.h"
+#include "base/user_shares.h"
 #include <shoal/shoal.h>
 
 struct handle {
@@ -27,7 +27,7 @@ struct handle_table {
     struct handle *handles;
     _Atomic uint32_t *writers; /* handles that write, by a hash of the inode's number */
     struct index_pool free;
-    struct shares shares;
+    struct user_shares shares;
 };
 
 MUST_CHECK int handle_table_init(struct handle_table *table, uint32_t handles_max);
