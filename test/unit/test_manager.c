@@ -2,6 +2,7 @@
  * what an OST keeps: sessions begin, renew and end,
  * predecessors and the silent are evicted, and a restart goes on where it was cut off. */
 #include "manager_bench.h"
+#include "manager/manager_format.h"
 
 static void test_sessions_begin_renew_and_end(void **state) {
     struct bench *bench = *state;
@@ -456,6 +457,32 @@ static void test_restarts_forget_nothing(void **state) {
     }
 }
 
+/* A path and a name of any length that a session may have are kept; a longer one is refused, and
+ * harms nobody. */
+static void test_origins_of_any_length(void **state) {
+    static const size_t lengths[] = {0, 1, 900, 1000, 1024, MANAGER_ORIGIN_BYTES_MAX};
+    struct bench *bench = *state;
+    uint64_t sessions[ARRAY_SIZE(lengths)];
+    char origin[MANAGER_ORIGIN_BYTES_MAX + 2];
+    struct asked asked;
+
+    memset(origin, 'o', sizeof origin);
+    origin[MANAGER_ORIGIN_BYTES_MAX + 1] = '\0';
+    assert_int_equal(ask(bench, &asked, OP_SESSION_BEGIN, begin_of(1, 100, origin)), -ERR_INVALID);
+    for (size_t i = 0; i < ARRAY_SIZE(lengths); i++) {
+        sessions[i] = begin(bench, 1, 100, origin + sizeof origin - 1 - lengths[i]);
+        assert_true(i == 0 || sessions[i] != sessions[i - 1]);
+    }
+    for (int i = 0; i < 2; i++) {
+        manager_dies(bench, i == 1);
+        manager_begins(bench);
+        for (size_t k = 0; k < ARRAY_SIZE(lengths); k++) {
+            assert_int_equal(begin(bench, 1, 100, origin + sizeof origin - 1 - lengths[k]),
+                             sessions[k]);
+        }
+    }
+}
+
 /* When the log cannot be written nobody is told of a session. */
 static void test_failed_log_is_told(void **state) {
     struct bench *bench = *state;
@@ -470,14 +497,23 @@ static void test_failed_log_is_told(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(end_does_not_wait_for_room), TEST(sessions_begin_renew_and_end),
-        TEST(predecessor_goes_first),     TEST(list_of_the_ended),
-        TEST(silence_ends_a_session),     TEST(a_stopped_manager_evicts_nobody),
-        TEST(stop_while_loading),         TEST(unreachable_target_is_told_again),
-        TEST(sessions_have_a_limit),      TEST(a_limit_that_is_made_smaller),
-        TEST(gives_up_what_it_holds),     TEST(gives_up_a_beginning),
-        TEST(a_begin_that_the_ring_kept), TEST(restarts_forget_nothing),
-        TEST(failed_log_is_told),         TEST(no_number_is_told_before_it_is_on_disk),
+        TEST(end_does_not_wait_for_room),
+        TEST(sessions_begin_renew_and_end),
+        TEST(predecessor_goes_first),
+        TEST(list_of_the_ended),
+        TEST(silence_ends_a_session),
+        TEST(a_stopped_manager_evicts_nobody),
+        TEST(stop_while_loading),
+        TEST(unreachable_target_is_told_again),
+        TEST(sessions_have_a_limit),
+        TEST(a_limit_that_is_made_smaller),
+        TEST(gives_up_what_it_holds),
+        TEST(gives_up_a_beginning),
+        TEST(a_begin_that_the_ring_kept),
+        TEST(restarts_forget_nothing),
+        TEST(origins_of_any_length),
+        TEST(failed_log_is_told),
+        TEST(no_number_is_told_before_it_is_on_disk),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
