@@ -88,6 +88,9 @@ void local_cluster_member(struct local_cluster *cluster, struct cluster_map *map
 bool local_cluster_hearing(const struct local_cluster *cluster,
                            struct manager_hearing *ret_hearing);
 
+/* How full its manager's log is; likewise. */
+bool local_cluster_manager_room(const struct local_cluster *cluster, struct manager_room *ret_room);
+
 /* Calls that wait at its manager for a newer map; 0 where it has none. Any thread. */
 uint32_t local_cluster_map_waits(const struct local_cluster *cluster);
 /* Joins that waited there to make a version with others; likewise. */

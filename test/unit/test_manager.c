@@ -47,6 +47,14 @@ static void test_end_does_not_wait_for_room(void **state) {
     assert_int_equal(renew(bench, first, 100), -ERR_UNKNOWN_SESSION);
 }
 
+/* As another thread is told. */
+static uint32_t waiting_count(const struct bench *bench) {
+    struct manager_room room;
+
+    manager_room_get(bench->manager, &room);
+    return room.waiting_count;
+}
+
 /* In process nobody but the manager can end what it holds: it does when the deadline has passed, or
  * the caller has cancelled. What was set in motion goes on. */
 static void test_gives_up_what_it_holds(void **state) {
@@ -64,6 +72,7 @@ static void test_gives_up_what_it_holds(void **state) {
     start(bench, &patient, OP_SESSION_END, end_of(first, 100));
     pass(bench, 4 * NS_PER_S);
     assert_false(end.done || cancelled.done || patient.done);
+    assert_int_equal(waiting_count(bench), 3);
     /* It may begin: the group lets it in when it knows of the end. */
     assert_true(successor.done);
     assert_int_equal(successor.call.result, 0);
@@ -76,10 +85,12 @@ static void test_gives_up_what_it_holds(void **state) {
     assert_true(end.done);
     assert_int_equal(end.call.result, -ERR_TIMED_OUT);
     assert_false(patient.done);
+    assert_int_equal(waiting_count(bench), 1);
     target_release(&bench->targets[0]);
     pass(bench, 10 * NS_PER_S);
     assert_true(patient.done);
     assert_int_equal(patient.call.result, 0);
+    assert_int_equal(waiting_count(bench), 0);
     assert_int_equal(renew(bench, first, 100), -ERR_UNKNOWN_SESSION);
     assert_int_equal(manager_session_count(bench->manager), 1);
 }

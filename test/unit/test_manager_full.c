@@ -37,6 +37,16 @@ static void fill(struct bench *bench) {
     assert_int_equal(r, -ERR_NO_SPACE);
 }
 
+/* As another thread is told: since when, where the log is almost full. */
+static uint64_t full_s(const struct bench *bench) {
+    struct manager_room room;
+
+    manager_room_get(bench->manager, &room);
+    assert_int_equal(room.waiting_count, 0);
+    assert_true(room.levels.full_ns == 0 || room.levels.log > 700);
+    return room.levels.full_ns / NS_PER_S;
+}
+
 static int revoke(struct bench *bench, uint64_t serial) {
     struct asked asked;
 
@@ -77,8 +87,11 @@ static void test_full_log(void **state) {
     uint64_t serial = 100;
     int r = 0;
 
+    assert_int_equal(full_s(bench), 0);
     fill(bench);
     assert_int_equal(ask_begin(bench, 200), -ERR_NO_SPACE);
+    pass(bench, 5 * NS_PER_S);
+    assert_true(full_s(bench) >= 5);
     check_restarts(bench);
     assert_int_equal(end(bench, kept[0]), 0);
     assert_int_equal(revoke(bench, serial++), 0);
@@ -93,8 +106,11 @@ static void test_full_log(void **state) {
     check_restarts(bench);
     assert_int_equal(revoke(bench, serial), -ERR_NO_SPACE);
     assert_int_equal(end(bench, kept[1]), -ERR_NO_SPACE);
+    pass(bench, 2 * NS_PER_S);
+    assert_true(full_s(bench) > 0);
     kv_mem_store_full(bench->store, false);
     pass(bench, 3 * NS_PER_S);
+    assert_int_equal(full_s(bench), 0);
     assert_int_equal(renew(bench, kept[0], 100), -ERR_UNKNOWN_SESSION);
     assert_int_equal(renew(bench, kept[1], 100), -ERR_UNKNOWN_SESSION);
     assert_true(is_ended(&bench->targets[1], kept[1]));
