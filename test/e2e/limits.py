@@ -3,9 +3,9 @@
 own answer and nothing hangs; through a clean stop, a kill and a start with the setting made smaller
 it is so still; and once it has ended everything goes on. test/house/limits.def has the others.
 
-Usage: limits.py SHOAL [TEST...]
+Usage: limits.py SHOAL ATTACK [TEST...]
 
-The last line counts.
+SHOAL is the command, ATTACK the program of attack.c. The last line counts.
 """
 
 import contextlib
@@ -81,6 +81,11 @@ def status(cluster):
     result = cluster.run("status", cluster.directory)
     expect(result.returncode == 0, f"status: {result.stderr.strip()}")
     return result.stdout
+
+
+def is_full(cluster, target):
+    """status says since when its log waits for room below."""
+    return re.search(rf"^{target} .* full: ENOSPC since", status(cluster), flags=re.M) is not None
 
 
 def targets(cluster):
@@ -308,7 +313,7 @@ def storage_disk_is_full(cluster):
 
     until_full(write_one, 400000)
     os.close(handle)
-    wait_until(lambda: "full: ENOSPC since" in status(cluster), "a line of status")
+    wait_until(lambda: is_full(cluster, "ost0"), "a line of status")
     for end in (cluster.stop, cluster.kill, None):
         expect(content(small) == b"s" * 10000, "a small file has other bytes")
         with open(path, "rb") as file:
@@ -322,7 +327,7 @@ def storage_disk_is_full(cluster):
             cluster.start()
     os.unlink(os.path.join(place, "filler"))
     again(overwrite, path, b"w" * MIB)
-    wait_until(lambda: "full: ENOSPC since" not in status(cluster), "the end of a line of status")
+    wait_until(lambda: not is_full(cluster, "ost0"), "the end of a line of status")
     again(put, small + "3", bytes(MIB))
 
 
@@ -347,7 +352,7 @@ def metadata_disk_is_full(cluster):
 
     made = []
     count = until_full(make_one, 200000)
-    wait_until(lambda: "full: ENOSPC since" in status(cluster), "a line of status")
+    wait_until(lambda: is_full(cluster, "mdt0"), "a line of status")
     for end in (cluster.stop, cluster.kill, None):
         until_full(make_directory, 10000)
         expect(content(kept) == b"k" * 100000, "a file has other bytes")
@@ -360,7 +365,7 @@ def metadata_disk_is_full(cluster):
     os.unlink(os.path.join(place, "filler"))
     again(make_directory, 0)
     again(overwrite, kept, b"K" * 100000)
-    wait_until(lambda: "full: ENOSPC since" not in status(cluster), "the end of a line of status")
+    wait_until(lambda: not is_full(cluster, "mdt0"), "the end of a line of status")
 
 
 def all_is_full_at_a_kill(cluster):
@@ -500,11 +505,8 @@ def open_files_of_a_mount(cluster):
     goes(os.listdir, cluster.mount)
 
 
-def requests_wait_their_turn(cluster):
-    """More calls than a mount works on at a time, while no daemon answers: none is refused, each is
-    answered when it does. Likewise by a mount that may have fewer than the one before."""
-    set_to(cluster, "mount_requests_max", 2 * (os.cpu_count() or 1) + 1)
-    cluster.start()
+def requests_wait(cluster, end):
+    """More calls than a mount works on at a time, which begin while no daemon answers."""
     count = 4 * (os.cpu_count() or 1) + 16
     for number in range(count):
         put(os.path.join(cluster.mount, f"file{number}"), b"%d" % number)
@@ -515,22 +517,37 @@ def requests_wait_their_turn(cluster):
         except OSError as error:
             answers[number] = error
 
+    end()
+    answers = {}
+    threads = [threading.Thread(target=read_one, args=(number, answers), daemon=True)
+               for number in range(count)]
+    for thread in threads:
+        thread.start()
+    cluster.start()
+    for thread in threads:
+        thread.join(AGAIN_LIMIT_S)
+    expect(answers == {number: b"%d" % number for number in range(count)}, f"answers: {answers}")
+
+
+def requests_wait_their_turn(cluster):
+    """None is refused, each is answered when the daemon does. Likewise by a mount that may have
+    fewer than the one before."""
+    set_to(cluster, "mount_requests_max", 2 * (os.cpu_count() or 1) + 1)
+    cluster.start()
     for end in (cluster.stop, cluster.kill, cluster.kill):
-        end()
-        answers = {}
-        threads = [threading.Thread(target=read_one, args=(number, answers), daemon=True)
-                   for number in range(count)]
-        for thread in threads:
-            thread.start()
-        cluster.start()
-        for thread in threads:
-            thread.join(AGAIN_LIMIT_S)
-        expect(answers == {number: b"%d" % number for number in range(count)},
-               f"answers: {answers}")
+        requests_wait(cluster, end)
         set_to(cluster, "mount_requests_max", (os.cpu_count() or 1) + 1)
         result = cluster.run("umount", cluster.mount)
         expect(result.returncode == 0, f"umount: {result.stderr.strip()}")
         cluster.mount_apart(cluster.mount)
+
+
+def requests_of_one_mount_wait(cluster):
+    """The same of a mount that stays, as where no other one could begin."""
+    set_to(cluster, "mount_requests_max", (os.cpu_count() or 1) + 1)
+    cluster.start()
+    for end in (cluster.stop, cluster.kill):
+        requests_wait(cluster, end)
 
 
 def sessions_made_smaller(cluster):
@@ -745,6 +762,108 @@ def each_setting_at_its_least(cluster):
         end()
 
 
+# The manager's log is full besides.
+
+class ManagerFull(clusters.Cluster):
+    """Behind its first start the manager's log is full, as the disk below it is, and stays so: it
+    takes no session's beginning any more, and where `ends` says so, no end."""
+
+    def __init__(self, *words, ends=False, **shape):
+        super().__init__(*words, afar=True, **shape)
+        self.address = self.source
+        self.attack_key = self.mount_key("attack.key")
+        # Mounts are this machine's, which know shoal.conf.
+        self.afar = False
+        self.ends = ends
+        self.place = None
+        self.other = os.path.join(self.top, "mount-other")
+        os.mkdir(self.other)
+        set_to(self, "session_timeout_ms", 600000)
+
+    def mount_apart(self, mount, *words):
+        self.source = self.directory
+        super().mount_apart(mount, *words)
+
+    def start(self):
+        if self.place:
+            super().start()
+            return
+        os.mkdir(self.path("manager"))
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755,size=20M", "none",
+                        self.path("manager")], check=True)
+        super().start()
+        self.place = self.path("manager")
+        fill(self.place)
+        self.fill_log("end" if self.ends else "begin",
+                      f"begin NO_SPACE\nend {'NO_SPACE' if self.ends else 0}\n")
+
+    def fill_log(self, word, says):
+        result = subprocess.run([sys.argv[2], self.attack_key, self.address, "sessions", word],
+                                capture_output=True, text=True, check=False,
+                                timeout=clusters.START_LIMIT_S)
+        expect(result.stdout.startswith(says),
+               f"the manager's log is not full: {result.stdout.strip()} {result.stderr.strip()}")
+
+    def is_told(self):
+        """By its own row of status."""
+        wait_until(lambda: is_full(self, "manager"), "a line of status")
+        row = json.loads(self.run("status", self.directory, "--json").stdout)["managers"][0]
+        expect(row["fill_percent"]["log"] > 70, f"status has {row}")
+
+    def no_mount_begins(self):
+        """It is told why at once, and does not wait for its patience."""
+        # A start has packed some closer.
+        self.fill_log("begin", "begin NO_SPACE\n")
+        begin = time.monotonic()
+        result = self.run("mount", self.directory, self.other, "-o", "patience=60")
+        took_s = time.monotonic() - begin
+        expect(result.returncode == 1 and result.stderr.count("\n") == 1 and
+               "the file system of the first node's DIR is full" in result.stderr and
+               not os.path.ismount(self.other) and took_s < ANSWER_LIMIT_S,
+               f"a mount while the manager's log is full: {result.returncode}, "
+               f"{result.stderr.strip()}, {took_s:.1f} s")
+
+    def make_room(self):
+        os.unlink(os.path.join(self.place, "filler"))
+        wait_until(lambda: not is_full(self, "manager"), "the end of a line of status")
+        self.mount_apart(self.other)
+        expect(os.listdir(self.other) == os.listdir(self.mount), "another mount has other names")
+
+
+def beside_a_full_manager(test):
+    """The same limit, with the same answers, while the manager's log is full, which is told besides
+    and ends when there is room."""
+    def both(cluster):
+        test(cluster)
+        cluster.is_told()
+        cluster.no_mount_begins()
+        cluster.make_room()
+
+    both.__name__ = f"{test.__name__} beside a full manager"
+    return both
+
+
+def data_and_the_managers_log_are_full(cluster):
+    """The session of a daemon that stops or dies can't be ended, and might have files open: what is
+    removed is gone, and gives its room back when the manager has some."""
+    set_to(cluster, "data_bytes_max", 32 * MIB)
+    cluster.start()
+    paths = write_until_full(cluster.mount, MIB, 100)
+    new = os.path.join(cluster.mount, "new")
+    for end in (cluster.stop, cluster.kill):
+        end()
+        cluster.start()
+        refused(errno.ENOSPC, put, new, bytes(16 * MIB))
+        for path in [paths.pop() for _ in range(10)]:
+            goes(os.unlink, path)
+        goes(overwrite, paths[0], bytes(MIB))
+        goes(os.truncate, new, 0)
+        cluster.is_told()
+        cluster.no_mount_begins()
+    cluster.make_room()
+    again(put, new, bytes(16 * MIB))
+
+
 TESTS = [(data_is_full, {"osts": 1, "sizes": SMALL}),
          (cut_and_remove_go_on, {"osts": 1, "sizes": SMALL}),
          (kept_room_is_met, {"osts": 1, "sizes": SMALL}),
@@ -761,12 +880,18 @@ TESTS = [(data_is_full, {"osts": 1, "sizes": SMALL}),
          (shared_memory_is_short, {"osts": 1, "sizes": SMALL}),
          (memory_is_short, {"osts": 1}),
          (each_setting_at_its_least, {"osts": 2})]
+FULL = [(beside_a_full_manager(test), {"osts": 1, "sizes": SMALL})
+        for test in (data_is_full, cut_and_remove_go_on, kept_room_is_met, storage_disk_is_full,
+                     metadata_disk_is_full, open_files_of_a_mount, open_files_made_smaller,
+                     requests_of_one_mount_wait)] + \
+       [(data_and_the_managers_log_are_full, {"osts": 1, "sizes": SMALL, "ends": True})]
 
 
 def main():
     def play(of):
         test, shape = of
-        with clusters.Cluster(sys.argv[1], **shape) as cluster:
+        kind = ManagerFull if of in FULL else clusters.Cluster
+        with kind(sys.argv[1], **shape) as cluster:
             try:
                 test(cluster)
             finally:
@@ -783,7 +908,7 @@ def main():
         os.environ["SHOAL_LIMITS_APART"] = "1"
         os.execvp("unshare", ["unshare", "--mount", "--propagation", "private", sys.executable,
                               *sys.argv])
-    return drive(__doc__, TESTS, play, name=lambda of: of[0].__name__)
+    return drive(__doc__, TESTS + FULL, play, words=2, name=lambda of: of[0].__name__)
 
 
 sys.exit(main())
