@@ -660,6 +660,56 @@ def fewer_descriptors_at_a_start(cluster):
         os.close(handle)
 
 
+def connections_made_smaller(cluster):
+    """Mounts that have had more are all served by fewer, of which each has its share, and so is one
+    that comes then; status tells how many there are."""
+    def connections():
+        text = cluster.run("status", cluster.directory, "--json").stdout
+        return json.loads(text)["node"]["connections"]
+
+    def overwrite_all():
+        threads = [threading.Thread(target=overwrite, args=(os.path.join(mount, "more"), bytes(MIB)))
+                   for mount in mounts for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(AGAIN_LIMIT_S)
+            expect(not thread.is_alive(), "a write hangs")
+
+    cluster.start()
+    mounts = [cluster.mount]
+    for number in range(5):
+        mounts.append(os.path.join(cluster.top, f"mount{number}"))
+        os.mkdir(mounts[-1])
+        cluster.mount_apart(mounts[-1])
+    handles = []
+    for number, mount in enumerate(mounts):
+        put(os.path.join(mount, f"file{number}"), b"%d" % number)
+        handles.append(os.open(os.path.join(mount, f"file{number}"), os.O_RDWR))
+    goes(put, os.path.join(cluster.mount, "more"), bytes(MIB))
+    overwrite_all()
+    before = connections()
+    least = least_of_all()["connections_max"]
+    for end in (cluster.stop, cluster.kill):
+        end()
+        set_to(cluster, "connections_max", least)
+        cluster.start()
+        for number, handle in enumerate(handles):
+            expect(os.pread(handle, 10, 0) == b"%d" % number, "an open file has other bytes")
+            goes(os.pwrite, handle, b"%d" % number, 0)
+            goes(os.fsync, handle)
+        overwrite_all()
+        now = connections()
+        expect(now["most"] == least and now["open"] <= least and
+               now["of_a_process"] < before["of_a_process"], f"{before}, then {now}")
+    mounts.append(os.path.join(cluster.top, "mount-last"))
+    os.mkdir(mounts[-1])
+    cluster.mount_apart(mounts[-1])
+    expect(len(content(os.path.join(mounts[-1], "more"))) == MIB, "the last mount has other bytes")
+    for handle in handles:
+        os.close(handle)
+
+
 def shared_memory_is_short(cluster):
     """/dev/shm without room for rings: those that a kill has left are found, and none is lost; for
     new ones a start is refused by its line, until there is room."""
@@ -877,6 +927,7 @@ TESTS = [(data_is_full, {"osts": 1, "sizes": SMALL}),
          (sessions_made_smaller, {"osts": 1, "apart": True}),
          (descriptors_run_out, {"osts": 1, "afar": True}),
          (fewer_descriptors_at_a_start, {"osts": 1, "afar": True}),
+         (connections_made_smaller, {"osts": 1, "afar": True}),
          (shared_memory_is_short, {"osts": 1, "sizes": SMALL}),
          (memory_is_short, {"osts": 1}),
          (each_setting_at_its_least, {"osts": 2})]
