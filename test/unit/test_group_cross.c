@@ -1,6 +1,7 @@
 /* Transactions with other groups, which the script below plays. */
 #include "unit.h"
 #include "base/endian.h"
+#include "meta/crossing.h"
 #include "meta/half_format.h"
 #include "meta/look.h"
 #include "meta/meta_format.h"
@@ -9,6 +10,7 @@
 #include <string.h>
 
 enum { SLOTS = 32768, THIRD_SLOTS = 49152, LOOKS_MAX = 64, HELD = 8, PLACES = 8, DIRECTORIES = 16 };
+enum { WAY_FIRST = 1000 };
 #define THIRD_LOG ((struct log_id){9})
 
 /* It has one file, and promises whatever is asked for. */
@@ -22,12 +24,35 @@ struct there {
     uint16_t holds; /* this opcode is not answered until there_release; 0: all are */
     struct call *held[HELD];
     uint32_t held_count;
+    /* Directories whose way to the root leads to and fro between this one and another group. */
+    const struct there *beside;
+    uint32_t stretches;
 };
+
+/* The first of them, with no names, and those above it by their numbers. */
+static void way_answer(const struct there *there, struct call *call) {
+    const struct cross_look_request *request = &call->request.cross_look;
+    struct look_answer answer = {.format = META_FORMAT, .has_inode = 1, .has_partition = 1};
+    uint64_t number = request->ino.value - ino_make(ino_slot(request->ino), 0).value;
+
+    answer.inode = (struct inode_row){.format = META_FORMAT, .mode = 040777, .nlink = 2};
+    answer.partition =
+        (struct partition_row){.format = META_FORMAT, .state = PARTITION_LIVE, .mode = 040777};
+    answer.next = number < WAY_FIRST + there->stretches - 1
+                      ? ino_make(ino_slot(there->beside->ino), number + 1).value
+                      : INO_ROOT.value;
+    memcpy(call->bulk_in.data, &answer, sizeof answer);
+    call->bulk_in.size = sizeof answer;
+}
 
 static void look_answer(struct there *there, struct call *call) {
     const struct cross_look_request *request = &call->request.cross_look;
     const struct look_answer answer = {.format = META_FORMAT, .has_inode = 1, .inode = there->row};
 
+    if (there->beside) {
+        way_answer(there, call);
+        return;
+    }
     assert_int_equal(request->what, LOOK_INODE);
     assert_int_equal(request->ino.value, there->ino.value);
     assert_true(there->looks < LOOKS_MAX);
@@ -237,6 +262,37 @@ static void test_commits_leave_room_behind_a_start(void **state) {
     }
 }
 
+/* A directory is moved to where so many stretches of two other groups lie on the way to the root. */
+static int move_below(uint32_t stretches) {
+    struct there other, third;
+    struct meta_bench *bench = bench_of_three(&other, &third);
+    struct call call;
+
+    other.beside = &third;
+    third.beside = &other;
+    other.stretches = third.stretches = stretches;
+    directory_make(bench, 'a');
+    bench_prepare(bench, 1, OP_RENAME, &call);
+    call.request.rename.parent = INO_ROOT;
+    call.request.rename.name = (struct bytes){(const uint8_t *)"a", 1};
+    call.request.rename.new_parent = ino_make((struct slot){SLOTS}, WAY_FIRST);
+    call.request.rename.new_name = (struct bytes){(const uint8_t *)"b", 1};
+    int r = bench_run(bench, &call);
+    assert_int_equal(bench->other_line_count, 0);
+    bench_free(bench);
+    return r;
+}
+
+/* All but two looks, which are for both ends, are for the way: one stretch more is refused, and
+ * taken for no damage. */
+static void test_stretches_of_a_way(void **state) {
+    (void)state;
+    assert_int_equal(move_below(1), 0);
+    assert_int_equal(move_below(CROSSING_LOOKS_MAX - 2), 0);
+    assert_int_equal(move_below(CROSSING_LOOKS_MAX - 1), -ERR_NAME_TOO_LONG);
+    assert_int_equal(move_below(UINT32_MAX / 2), -ERR_NAME_TOO_LONG);
+}
+
 /* Groups beside this one: as many as take all places, two each, and one more. */
 enum { GROUPS = PLACES / 2, STEP_SLOTS = 4096, TAKEN = 2 * GROUPS };
 
@@ -379,6 +435,7 @@ int main(void) {
         cmocka_unit_test(test_prepares_leave_room),
         cmocka_unit_test(test_commits_leave_room),
         cmocka_unit_test(test_commits_leave_room_behind_a_start),
+        cmocka_unit_test(test_stretches_of_a_way),
         cmocka_unit_test(test_all_places_are_taken),
         cmocka_unit_test(test_promises_of_one_leave_room),
     };
