@@ -668,7 +668,9 @@ def connections_made_smaller(cluster):
         return json.loads(text)["node"]["connections"]
 
     def overwrite_all():
-        threads = [threading.Thread(target=overwrite, args=(os.path.join(mount, "more"), bytes(MIB)))
+        path = os.path.join(cluster.mount, "more")
+        threads = [threading.Thread(target=overwrite,
+                                    args=(path.replace(cluster.mount, mount), bytes(MIB)))
                    for mount in mounts for _ in range(8)]
         for thread in threads:
             thread.start()

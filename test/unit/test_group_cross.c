@@ -262,7 +262,7 @@ static void test_commits_leave_room_behind_a_start(void **state) {
     }
 }
 
-/* A directory is moved to where so many stretches of two other groups lie on the way to the root. */
+/* A directory is moved to where so many stretches of two other groups lie above. */
 static int move_below(uint32_t stretches) {
     struct there other, third;
     struct meta_bench *bench = bench_of_three(&other, &third);
