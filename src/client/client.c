@@ -1,7 +1,10 @@
 /* Making, starting, ticking and ending a client. */
 #include "client/client.h"
 #include "client/client_internal.h"
+#include "base/siphash.h"
 #include "rpc/sequence.h"
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,12 +59,26 @@ static int client_init(struct shoal_client *client) {
     return r;
 }
 
+/* A mount may lie at a path that is longer than what the manager keeps of one. */
+static void origin_copy(const char *origin, char ret_origin[CLIENT_ORIGIN_BYTES + 1]) {
+    static const struct siphash_key keys[] = {{{1}}, {{2}}};
+    enum { HASH_BYTES = 1 + 2 * 16, KEPT_BYTES = CLIENT_ORIGIN_BYTES - HASH_BYTES };
+    size_t size = strlen(origin);
+
+    if (size <= CLIENT_ORIGIN_BYTES) {
+        memcpy(ret_origin, origin, size + 1);
+    } else {
+        snprintf(ret_origin, CLIENT_ORIGIN_BYTES + 1, "%.*s#%016" PRIx64 "%016" PRIx64,
+                 (int)KEPT_BYTES, origin, siphash(&keys[0], origin, size),
+                 siphash(&keys[1], origin, size));
+    }
+}
+
 int client_new(const struct client_options *options, struct shoal_client **ret_client) {
     struct shoal_client *client;
     int r;
 
     if (!options->env || !options->rpc || !options->origin ||
-        strlen(options->origin) >= sizeof client->origin ||
         options->inline_bytes_max > INLINE_BYTES_MAX || options->call_bytes_max > CALL_BYTES_MAX ||
         options->call_bytes_max % SEGMENT_BYTES) {
         return -ERR_INVALID;
@@ -71,7 +88,7 @@ int client_new(const struct client_options *options, struct shoal_client **ret_c
         return -ERR_NO_MEMORY;
     }
     client->options = *options;
-    memcpy(client->origin, options->origin, strlen(options->origin) + 1);
+    origin_copy(options->origin, client->origin);
     client->options.origin = client->origin;
     options_fill(&client->options);
     r = client_init(client);

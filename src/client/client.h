@@ -19,11 +19,11 @@ struct client_options {
     struct env *env;
     struct rpc *rpc; /* this client's alone; outlives it */
     struct node_id node;
-    uint64_t incarnation;         /* of this process; differs from that of its predecessors */
-    const char *origin;           /* with node, names the predecessor to evict; copied */
-    uint32_t open_files_max;      /* handles as well; 0: 65,536 */
-    uint32_t chunk_calls_max;     /* in flight, beyond the one that each request has; 0: 1,024 */
-    uint32_t call_bytes_max;      /* data of one call; whole segments, at most 4 MiB; 0: 4 MiB */
+    uint64_t incarnation;     /* of this process; differs from that of its predecessors */
+    const char *origin;       /* with node, names the predecessor to evict; of any length; copied */
+    uint32_t open_files_max;  /* handles as well; 0: 65,536 */
+    uint32_t chunk_calls_max; /* in flight, beyond the one that each request has; 0: 1,024 */
+    uint32_t call_bytes_max;  /* data of one call; whole segments, at most 4 MiB; 0: 4 MiB */
     uint32_t readdir_buffers_max; /* of READDIR_BYTES; 0: 128 */
     uint32_t inline_bytes_max;    /* files up to here are kept with their inode; 0: 4,096 */
     uint64_t request_timeout_ns;  /* the patience; 0: 60 s */

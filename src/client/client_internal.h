@@ -7,9 +7,11 @@
 #include "client/session.h"
 #include "client/shard.h"
 
+enum { CLIENT_ORIGIN_BYTES = 900 };
+
 struct shoal_client {
     struct client_options options;
-    char origin[4096];
+    char origin[CLIENT_ORIGIN_BYTES + 1]; /* of a longer one its first bytes, and a hash */
     struct router router;
     struct session session;
     _Atomic uint64_t close_stamp; /* written files that went */

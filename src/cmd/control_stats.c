@@ -214,8 +214,9 @@ static void add_ost(struct answer *answer, struct local_cluster *cluster, uint32
 
 static void add_manager(struct answer *answer, const struct local_cluster *cluster) {
     struct manager_hearing hearing;
+    struct manager_room room;
 
-    if (!local_cluster_hearing(cluster, &hearing)) {
+    if (!local_cluster_hearing(cluster, &hearing) || !local_cluster_manager_room(cluster, &room)) {
         return;
     }
 #define MANAGER_COUNTER(name) counter_add(answer, "manager", #name, hearing.name)
@@ -227,6 +228,7 @@ static void add_manager(struct answer *answer, const struct local_cluster *clust
 #define MAP_COUNTER(name, value) counter_add(answer, "manager", #name, value)
     MAP_COUNTER(joins_gathered, local_cluster_joins_gathered(cluster));
     MAP_COUNTER(map_waits, local_cluster_map_waits(cluster));
+    MAP_COUNTER(full_s, room.levels.full_ns / NS_PER_S);
 #undef MAP_COUNTER
 }
 

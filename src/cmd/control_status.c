@@ -44,18 +44,21 @@ struct target_row {
     uint32_t out_since;      /* pool version from which on it gets no new files; 0: it gets some */
 };
 
+static json_t *fill_json(const struct kv_levels *levels) {
+    return json_pack("{s:f, s:f, s:f, s:f, s:f}", "ring", levels->ring / 10.0, "data",
+                     levels->data / 10.0, "memory", levels->memory / 10.0, "log",
+                     levels->log / 10.0, "outcomes", levels->outcomes / 10.0);
+}
+
 static json_t *target_json(const struct target_row *row, uint32_t node) {
     const struct kv_levels *levels = &row->levels;
-    json_t *fill = json_pack("{s:f, s:f, s:f, s:f, s:f}", "ring", levels->ring / 10.0, "data",
-                             levels->data / 10.0, "memory", levels->memory / 10.0, "log",
-                             levels->log / 10.0, "outcomes", levels->outcomes / 10.0);
 
     return json_pack("{s:s, s:I, s:s, s:s, s:i, s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:I}", "id",
                      row->name, "number", (json_int_t)row->number, "kind", row->kind, "state",
                      row->state, "node", (int)node, "bytes_total", (json_int_t)row->bytes_total,
                      "bytes_free", (json_int_t)row->bytes_free, "bytes_promised",
                      (json_int_t)row->bytes_promised, "bytes_limit", (json_int_t)row->bytes_limit,
-                     "fill_percent", fill, "waiting", (json_int_t)row->waiting_count,
+                     "fill_percent", fill_json(levels), "waiting", (json_int_t)row->waiting_count,
                      "full_seconds", (json_int_t)(levels->full_ns / NS_PER_S), "no_new_files_since",
                      (json_int_t)row->out_since);
 }
@@ -142,15 +145,33 @@ static json_t *targets_json(struct control *control) {
     return targets;
 }
 
+/* false: it is on another node. */
+static bool manager_row(struct control *control, struct target_row *ret_row) {
+    struct manager_room room;
+
+    if (!local_cluster_manager_room(control->cluster, &room)) {
+        return false;
+    }
+    *ret_row = (struct target_row){.name = "manager",
+                                   .kind = "manager",
+                                   .state = state_of(control, TARGET_MANAGER),
+                                   .levels = room.levels,
+                                   .waiting_count = room.waiting_count};
+    return true;
+}
+
 static json_t *managers_json(struct control *control) {
     struct manager_hearing hearing;
+    struct target_row row;
 
-    return local_cluster_hearing(control->cluster, &hearing)
-               ? json_pack("[{s:s, s:s, s:I, s:I, s:b}]", "id", "manager", "state",
-                           state_of(control, TARGET_MANAGER), "nodes", (json_int_t)hearing.nodes,
-                           "nodes_heard", (json_int_t)hearing.nodes_heard, "evicts",
-                           (int)!hearing.holds)
-               : json_array();
+    if (!local_cluster_hearing(control->cluster, &hearing) || !manager_row(control, &row)) {
+        return json_array();
+    }
+    return json_pack("[{s:s, s:s, s:I, s:I, s:b, s:o, s:I, s:I}]", "id", row.name, "state",
+                     row.state, "nodes", (json_int_t)hearing.nodes, "nodes_heard",
+                     (json_int_t)hearing.nodes_heard, "evicts", (int)!hearing.holds, "fill_percent",
+                     fill_json(&row.levels), "waiting", (json_int_t)row.waiting_count,
+                     "full_seconds", (json_int_t)(row.levels.full_ns / NS_PER_S));
 }
 
 /* Seconds since the manager answered last; -1: it never has. */
@@ -391,6 +412,9 @@ static void print_fill(struct control *control, struct control_socket_connection
 
     control_print(connection, "\n%-10s %6s %6s %6s %6s %9s %8s  %s\n", "target", "ring", "data",
                   "memory", "log", "outcomes", "waiting", "space below");
+    if (manager_row(control, &row)) {
+        print_levels(connection, &row);
+    }
     for (uint32_t i = 0; i < local_cluster_mdts(control->cluster); i++) {
         row = mdt_row(control, i);
         print_levels(connection, &row);

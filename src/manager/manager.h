@@ -106,3 +106,11 @@ void manager_met_start(struct manager *manager, struct manager_met *met);
 
 /* Any thread. */
 void manager_hearing_get(const struct manager *manager, struct manager_hearing *ret_hearing);
+
+/* How full its log is, as of its last tick. */
+struct manager_room {
+    struct kv_levels levels;
+    uint32_t waiting_count; /* calls that wait for room, for a sync point, or for others */
+};
+/* Any thread. */
+void manager_room_get(const struct manager *manager, struct manager_room *ret_room);

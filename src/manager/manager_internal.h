@@ -3,6 +3,7 @@
 #include "keys/ticket.h"
 #include "manager/manager.h"
 #include "manager/manager_format.h"
+#include "manager/room.h"
 #include "manager/session_table.h"
 #include "rpc/actor.h"
 #include <assert.h>
@@ -66,15 +67,14 @@ struct manager {
     struct message stop;
     struct cluster_map *map;
     struct cluster_map *next_map;             /* NULL: nothing of the map is about to change */
-    struct list life_calls;                   /* joins whose lives are to be registered, */
-    struct list living_calls;                 /* and are being flushed */
+    struct list life_calls, living_calls;     /* joins: to be registered, and being flushed */
     struct list join_calls;                   /* wait for their turn */
     struct list joining_calls;                /* answered when next_map is the map */
     struct list revoke_calls, lose_calls;     /* wait for their turn */
     struct list revoking_calls, losing_calls; /* as joining_calls */
-    struct list renew_calls;                  /* wait for what nodes tell */
-    struct list renewing_calls;               /* as joining_calls */
+    struct list renew_calls, renewing_calls;  /* wait for what nodes tell; as joining_calls */
     struct manager_gather gather;
+    struct manager_room_told room; /* as of the last tick */
     struct kv_waiter map_waiter;
     bool map_waiting;
     struct manager_map_changes *map_changes;

@@ -10,10 +10,27 @@
 
 #define LISTENING_GAP_NS NS_PER_S
 
+enum { COUNTER_BYTES = 8 };
+static_assert(sizeof(struct manager_session_row) + (int)MANAGER_ORIGIN_BYTES_MAX <=
+                  (int)KV_VALUE_BYTES_MAX,
+              "a session's row has room for its origin");
+
 static_assert((int)TICKET_BYTES_MAX == (int)WIRE_TICKET_BYTES_MAX, "tickets fit their messages");
 
 /* A session's row with its origin, and the counter. */
-static const struct kv_need session_need = {.rows = 2, .value_bytes = 1024, .record_bytes = 1024};
+static struct kv_need begin_need(struct bytes origin) {
+    uint32_t value_bytes =
+        (uint32_t)(sizeof(struct manager_session_row) + origin.size + COUNTER_BYTES);
+
+    return (struct kv_need){.rows = 2,
+                            .value_bytes = value_bytes,
+                            .record_bytes = value_bytes + 2 * KV_ROW_RECORD_BYTES};
+}
+
+/* A session's row, and the number of its end. */
+static const struct kv_need end_need = {.rows = 2,
+                                        .value_bytes = COUNTER_BYTES,
+                                        .record_bytes = COUNTER_BYTES + 2 * KV_ROW_RECORD_BYTES};
 
 /* Of the mount that has proven it; 0: a member's. */
 static uint64_t serial_of(const struct call *call) {
@@ -77,7 +94,7 @@ static void session_free(struct manager_session *session) {
 /* 0 when the record is written and being flushed. */
 static int write_begin(struct manager *manager, struct manager_session *session,
                        const struct kv_grant *grant) {
-    uint8_t counter[8];
+    uint8_t counter[COUNTER_BYTES];
     struct kv_key key = manager_key(MANAGER_ROW_COUNTER, 0, 0);
 
     kv_begin(manager->kv, grant);
@@ -131,7 +148,7 @@ static int evict(struct manager_session *session) {
     struct kv_key key = manager_key(MANAGER_ROW_SESSION, session->id.value, 0);
     struct kv_grant grant;
     int r = session->stage == STAGE_LIVE
-                ? kv_admit(manager->kv, KV_CLASS_RELEASE, &session_need, &grant)
+                ? kv_admit(manager->kv, KV_CLASS_RELEASE, &end_need, &grant)
                 : -ERR_PENDING;
 
     if (r < 0) {
@@ -240,8 +257,9 @@ void manager_begin(struct manager *manager, struct call *call) {
         call_reply(call, -ERR_TOO_MANY_SESSIONS);
         return;
     }
+    const struct kv_need need = begin_need(request->origin);
     struct kv_grant grant;
-    int r = kv_admit(manager->kv, KV_CLASS_REQUEST, &session_need, &grant);
+    int r = kv_admit(manager->kv, KV_CLASS_REQUEST, &need, &grant);
     if (r == -ERR_NO_SPACE) {
         call_reply(call, r);
         return;

@@ -78,6 +78,7 @@ struct crossing {
     struct log_id looks_at; /* among whose it has a place; 0: nobody's */
     struct seen *seen;
     uint32_t seen_count;
+    uint32_t seen_next; /* what is looked for next is probably there */
     uint32_t seen_room;
     uint8_t logs[PARTICIPANTS_MAX * sizeof(uint64_t)]; /* of the shares, for the prepares */
     uint32_t share_count;

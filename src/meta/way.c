@@ -80,9 +80,7 @@ int way_is_within(struct transaction *transaction, struct ino directory, struct 
         r = crossing_look(transaction, &(struct look_what){LOOK_WAY, directory, ancestor, {0}},
                           &answer);
         if (r < 0) {
-            return r == -ERR_LOOP
-                       ? transaction_damage(transaction, directory, "it lies within too many")
-                       : r;
+            return r == -ERR_LOOP ? -ERR_NAME_TOO_LONG : r;
         }
         if (++step_count == step_limit) {
             kept = directory;

@@ -12,6 +12,7 @@ enum { WAY_LEVELS_MAX = 16384 };
  * -ERR_NAME_TOO_LONG, but for who asks from elsewhere *at becomes the next one. */
 MUST_CHECK int way_walk(struct transaction *transaction, struct ino *at, struct ino ancestor,
                         uint32_t *left, bool *ret_within);
-/* All of it; of what is here WAY_LEVELS_MAX levels. */
+/* All of it; of what is here WAY_LEVELS_MAX levels, and of stretches elsewhere what
+ * CROSSING_LOOKS_MAX leaves: beyond either, -ERR_NAME_TOO_LONG. */
 MUST_CHECK int way_is_within(struct transaction *transaction, struct ino directory,
                              struct ino ancestor, bool *ret_within);

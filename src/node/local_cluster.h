@@ -88,6 +88,9 @@ void local_cluster_member(struct local_cluster *cluster, struct cluster_map *map
 bool local_cluster_hearing(const struct local_cluster *cluster,
                            struct manager_hearing *ret_hearing);
 
+/* How full its manager's log is; likewise. */
+bool local_cluster_manager_room(const struct local_cluster *cluster, struct manager_room *ret_room);
+
 /* Mounts whose users have met their shares, as the manager was told; false: it is on another node.
  * Any thread that has entered. */
 bool local_cluster_met(struct local_cluster *cluster, struct manager_met *ret_met);

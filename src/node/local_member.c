@@ -407,6 +407,14 @@ bool local_cluster_hearing(const struct local_cluster *cluster,
     return cluster->manager != NULL;
 }
 
+bool local_cluster_manager_room(const struct local_cluster *cluster,
+                                struct manager_room *ret_room) {
+    if (cluster->manager) {
+        manager_room_get(cluster->manager, ret_room);
+    }
+    return cluster->manager != NULL;
+}
+
 uint32_t local_cluster_map_waits(const struct local_cluster *cluster) {
     return cluster->manager ? manager_map_waits(cluster->manager) : 0;
 }

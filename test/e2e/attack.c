@@ -6,6 +6,8 @@
  *     attack KEY ADDRESS read                   what a key that only reads is not for
  *     attack KEY ADDRESS door ERROR             is a node itself, and refuses all with that number
  *     attack KEY ADDRESS noise SECONDS SEED     requests of any content, to all logs
+ *     attack KEY ADDRESS sessions begin         begins as many as the manager's log has room for
+ *     attack KEY ADDRESS sessions end           likewise, and ends some, until neither is taken
  *
  * Lines on standard output say what was answered: a name, then 0 or the name of an error. half
  * and door say "held", and hold what they have until standard input ends. */
@@ -25,7 +27,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { LINKS_MAX = 512, LOGS_OF_MAP_MAX = 64, NOISE_BYTES_MAX = 8192, HEAD_BYTES = 136 };
+enum {
+    LINKS_MAX = 512,
+    LOGS_OF_MAP_MAX = 64,
+    NOISE_BYTES_MAX = 8192,
+    HEAD_BYTES = 136,
+    SESSIONS_MAX = 4096,
+    ORIGIN_BYTES = 1800,
+    BURST = 15 /* messages that a link takes at a time, less 1 */
+};
 
 struct attack {
     struct link_target target;
@@ -190,22 +200,40 @@ static void logs_learn(struct attack *attack, struct link *link) {
     }
 }
 
-static void session_take(struct attack *attack, struct link *link) {
+static int session_begin(struct attack *attack, struct link *link, struct bytes origin) {
     struct call *call;
 
     attack->incarnation = prng_next(&attack->prng) | 1;
     call = call_of(attack, OP_SESSION_BEGIN, LOG_MANAGER);
-    call->request.session_begin = (struct session_begin_request){
-        .incarnation = attack->incarnation, .origin = {(const uint8_t *)"attack", 6}};
+    call->request.session_begin =
+        (struct session_begin_request){.incarnation = attack->incarnation, .origin = origin};
     int r = link_ask(link, call, (struct bytes){NULL, 0});
     if (r < 0) {
-        fail("a session", r);
+        return r;
     }
     attack->session = call->reply.session_begin.session;
     attack->ended = call->reply.session_begin.ended;
     memcpy(attack->ticket, link->bulk, MIN(link->bulk_size, sizeof attack->ticket));
     attack->session_ticket =
         (struct bytes){attack->ticket, MIN(link->bulk_size, sizeof attack->ticket)};
+    return 0;
+}
+
+static int session_end(struct attack *attack, struct link *link) {
+    struct call *call = call_of(attack, OP_SESSION_END, LOG_MANAGER);
+
+    call->request.session_end = (struct session_end_request){.session = attack->session,
+                                                             .incarnation = attack->incarnation,
+                                                             .ticket = attack->session_ticket};
+    return link_ask(link, call, (struct bytes){NULL, 0});
+}
+
+static void session_take(struct attack *attack, struct link *link) {
+    int r = session_begin(attack, link, (struct bytes){(const uint8_t *)"attack", 6});
+
+    if (r < 0) {
+        fail("a session", r);
+    }
 }
 
 static int attach(struct attack *attack, struct link *link, struct log_id log, uint64_t session) {
@@ -276,11 +304,7 @@ static void forge_session(struct attack *attack, struct link *other) {
     call = call_of(attack, OP_READDIR, mdt);
     call->request.readdir.ino.value = 1;
     say_result("request at mdt", link_ask(other, call, (struct bytes){0}));
-    call = call_of(attack, OP_SESSION_END, LOG_MANAGER);
-    call->request.session_end = (struct session_end_request){.session = attack->session,
-                                                             .incarnation = attack->incarnation,
-                                                             .ticket = attack->session_ticket};
-    say_result("end of session", link_ask(other, call, (struct bytes){0}));
+    say_result("end of session", session_end(attack, other));
 }
 
 static int deed_forge(struct attack *attack, char **words) {
@@ -432,13 +456,98 @@ static int deed_door(struct attack *attack, char **words) {
     return 0;
 }
 
+/* Each has an origin of its own, or it would be the end of the one before. */
+static struct bytes origin_draw(struct attack *attack) {
+    static uint8_t origin[ORIGIN_BYTES] = "attack";
+
+    store_le64(origin + ORIGIN_BYTES - 8, prng_next(&attack->prng));
+    return (struct bytes){origin, sizeof origin};
+}
+
+/* Of which nobody hears; they go to disk together. */
+static void sessions_burst(struct attack *attack, struct link *link) {
+    uint8_t head[2 * ORIGIN_BYTES];
+
+    for (uint64_t i = 0; i < BURST; i++) {
+        struct call *call = call_of(attack, OP_SESSION_BEGIN, LOG_MANAGER);
+        struct buffer out = {.data = head, .capacity = sizeof head};
+
+        call->request.session_begin = (struct session_begin_request){
+            .incarnation = prng_next(&attack->prng) | 1, .origin = origin_draw(attack)};
+        call->header.message_class = wire_class(OP_SESSION_BEGIN);
+        int r = frame_encode_request(call, UINT64_MAX - i, NS_PER_S, &out);
+        if (r < 0) {
+            fail("a head", r);
+        }
+        link_say(link, (struct bytes){head, out.size}, (struct bytes){NULL, 0});
+    }
+}
+
+struct begun {
+    uint64_t session, incarnation;
+    uint8_t ticket[WIRE_TICKET_BYTES_MAX];
+    size_t ticket_bytes;
+};
+
+static struct begun begun[SESSIONS_MAX];
+
+/* Until one is refused, which it answers; with a burst before each of these. */
+static int sessions_begin(struct attack *attack, struct link *link, bool in_bursts,
+                          uint32_t *count) {
+    while (*count < SESSIONS_MAX) {
+        struct begun *one = &begun[*count];
+        struct bytes origin = origin_draw(attack);
+
+        if (in_bursts) {
+            sessions_burst(attack, link);
+        } else {
+            origin = (struct bytes){origin.data + origin.size - 8, 8};
+        }
+        int r = session_begin(attack, link, origin);
+        if (r < 0) {
+            return r;
+        }
+        one->session = attack->session;
+        one->incarnation = attack->incarnation;
+        one->ticket_bytes = attack->session_ticket.size;
+        memcpy(one->ticket, attack->ticket, sizeof attack->ticket);
+        ++*count;
+    }
+    return 0;
+}
+
+/* Those that are left stay without a sign of life. */
+static int deed_sessions(struct attack *attack, char **words) {
+    bool ends = strcmp(words[0], "end") == 0;
+    struct link *link = &attack->links[0];
+    uint32_t count = 0;
+
+    must_open(attack, link);
+    int r = sessions_begin(attack, link, true, &count);
+    /* One that is shorter may fit. */
+    r = r < 0 ? sessions_begin(attack, link, false, &count) : 0;
+    say_result("begin", r);
+    for (r = 0; ends && r == 0 && count > 0;) {
+        const struct begun *one = &begun[--count];
+
+        attack->session = one->session;
+        attack->incarnation = one->incarnation;
+        attack->session_ticket = (struct bytes){one->ticket, one->ticket_bytes};
+        r = session_end(attack, link);
+    }
+    say_result("end", r);
+    printf("left %u\n", count);
+    return 0;
+}
+
 static const struct {
     const char *name;
     int words;
     int (*run)(struct attack *attack, char **words);
 } deeds[] = {
-    {"hello", 2, deed_hello}, {"half", 1, deed_half}, {"forge", 1, deed_forge},
-    {"noise", 2, deed_noise}, {"read", 0, deed_read}, {"door", 1, deed_door},
+    {"hello", 2, deed_hello},       {"half", 1, deed_half}, {"forge", 1, deed_forge},
+    {"noise", 2, deed_noise},       {"read", 0, deed_read}, {"door", 1, deed_door},
+    {"sessions", 1, deed_sessions},
 };
 
 static int run(struct attack *attack, int count, char **words) {

@@ -3,9 +3,9 @@
 own answer and nothing hangs; through a clean stop, a kill and a start with the setting made smaller
 it is so still; and once it has ended everything goes on. test/house/limits.def has the others.
 
-Usage: limits.py SHOAL [TEST...]
+Usage: limits.py SHOAL ATTACK [TEST...]
 
-The last line counts.
+SHOAL is the command, ATTACK the program of attack.c. The last line counts.
 """
 
 import contextlib
@@ -81,6 +81,11 @@ def status(cluster):
     result = cluster.run("status", cluster.directory)
     expect(result.returncode == 0, f"status: {result.stderr.strip()}")
     return result.stdout
+
+
+def is_full(cluster, target):
+    """status says since when its log waits for room below."""
+    return re.search(rf"^{target} .* full: ENOSPC since", status(cluster), flags=re.M) is not None
 
 
 def targets(cluster):
@@ -257,13 +262,13 @@ def kept_room_is_met(cluster):
         goes(overwrite, paths[0], bytes([0]) * 2 * MIB)
         folder = os.path.join(cluster.mount, f"names{turn}")
         os.mkdir(folder)
-        for number in range(1000):
+        for number in range(500):
             goes(put if number % 100 == 0 else make, os.path.join(folder, f"{number}"), b"i" * 1800)
         if turn == 0:
             with open(cluster.path("shoal.log"), encoding="utf-8") as file:
                 expect("of which keep_free_bytes keeps" in file.read(), "no line in the log")
     for turn in range(4):
-        expect(len(os.listdir(os.path.join(cluster.mount, f"names{turn}"))) == 1000, "lost names")
+        expect(len(os.listdir(os.path.join(cluster.mount, f"names{turn}"))) == 500, "lost names")
     same(paths, 2 * MIB)
     for path in paths[-10:]:
         goes(os.unlink, path)
@@ -308,7 +313,7 @@ def storage_disk_is_full(cluster):
 
     until_full(write_one, 400000)
     os.close(handle)
-    wait_until(lambda: "full: ENOSPC since" in status(cluster), "a line of status")
+    wait_until(lambda: is_full(cluster, "ost0"), "a line of status")
     for end in (cluster.stop, cluster.kill, None):
         expect(content(small) == b"s" * 10000, "a small file has other bytes")
         with open(path, "rb") as file:
@@ -322,7 +327,7 @@ def storage_disk_is_full(cluster):
             cluster.start()
     os.unlink(os.path.join(place, "filler"))
     again(overwrite, path, b"w" * MIB)
-    wait_until(lambda: "full: ENOSPC since" not in status(cluster), "the end of a line of status")
+    wait_until(lambda: not is_full(cluster, "ost0"), "the end of a line of status")
     again(put, small + "3", bytes(MIB))
 
 
@@ -347,7 +352,7 @@ def metadata_disk_is_full(cluster):
 
     made = []
     count = until_full(make_one, 200000)
-    wait_until(lambda: "full: ENOSPC since" in status(cluster), "a line of status")
+    wait_until(lambda: is_full(cluster, "mdt0"), "a line of status")
     for end in (cluster.stop, cluster.kill, None):
         until_full(make_directory, 10000)
         expect(content(kept) == b"k" * 100000, "a file has other bytes")
@@ -360,7 +365,7 @@ def metadata_disk_is_full(cluster):
     os.unlink(os.path.join(place, "filler"))
     again(make_directory, 0)
     again(overwrite, kept, b"K" * 100000)
-    wait_until(lambda: "full: ENOSPC since" not in status(cluster), "the end of a line of status")
+    wait_until(lambda: not is_full(cluster, "mdt0"), "the end of a line of status")
 
 
 def all_is_full_at_a_kill(cluster):
@@ -500,11 +505,8 @@ def open_files_of_a_mount(cluster):
     goes(os.listdir, cluster.mount)
 
 
-def requests_wait_their_turn(cluster):
-    """More calls than a mount works on at a time, while no daemon answers: none is refused, each is
-    answered when it does. Likewise by a mount that may have fewer than the one before."""
-    set_to(cluster, "mount_requests_max", 2 * (os.cpu_count() or 1) + 1)
-    cluster.start()
+def requests_wait(cluster, end):
+    """More calls than a mount works on at a time, which begin while no daemon answers."""
     count = 4 * (os.cpu_count() or 1) + 16
     for number in range(count):
         put(os.path.join(cluster.mount, f"file{number}"), b"%d" % number)
@@ -515,22 +517,37 @@ def requests_wait_their_turn(cluster):
         except OSError as error:
             answers[number] = error
 
+    end()
+    answers = {}
+    threads = [threading.Thread(target=read_one, args=(number, answers), daemon=True)
+               for number in range(count)]
+    for thread in threads:
+        thread.start()
+    cluster.start()
+    for thread in threads:
+        thread.join(AGAIN_LIMIT_S)
+    expect(answers == {number: b"%d" % number for number in range(count)}, f"answers: {answers}")
+
+
+def requests_wait_their_turn(cluster):
+    """None is refused, each is answered when the daemon does. Likewise by a mount that may have
+    fewer than the one before."""
+    set_to(cluster, "mount_requests_max", 2 * (os.cpu_count() or 1) + 1)
+    cluster.start()
     for end in (cluster.stop, cluster.kill, cluster.kill):
-        end()
-        answers = {}
-        threads = [threading.Thread(target=read_one, args=(number, answers), daemon=True)
-                   for number in range(count)]
-        for thread in threads:
-            thread.start()
-        cluster.start()
-        for thread in threads:
-            thread.join(AGAIN_LIMIT_S)
-        expect(answers == {number: b"%d" % number for number in range(count)},
-               f"answers: {answers}")
+        requests_wait(cluster, end)
         set_to(cluster, "mount_requests_max", (os.cpu_count() or 1) + 1)
         result = cluster.run("umount", cluster.mount)
         expect(result.returncode == 0, f"umount: {result.stderr.strip()}")
         cluster.mount_apart(cluster.mount)
+
+
+def requests_of_one_mount_wait(cluster):
+    """The same of a mount that stays, as where no other one could begin."""
+    set_to(cluster, "mount_requests_max", (os.cpu_count() or 1) + 1)
+    cluster.start()
+    for end in (cluster.stop, cluster.kill):
+        requests_wait(cluster, end)
 
 
 def sessions_made_smaller(cluster):
@@ -643,6 +660,58 @@ def fewer_descriptors_at_a_start(cluster):
         os.close(handle)
 
 
+def connections_made_smaller(cluster):
+    """Mounts that have had more are all served by fewer, of which each has its share, and so is one
+    that comes then; status tells how many there are."""
+    def connections():
+        text = cluster.run("status", cluster.directory, "--json").stdout
+        return json.loads(text)["node"]["connections"]
+
+    def overwrite_all():
+        path = os.path.join(cluster.mount, "more")
+        threads = [threading.Thread(target=overwrite,
+                                    args=(path.replace(cluster.mount, mount), bytes(MIB)))
+                   for mount in mounts for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(AGAIN_LIMIT_S)
+            expect(not thread.is_alive(), "a write hangs")
+
+    cluster.start()
+    mounts = [cluster.mount]
+    for number in range(5):
+        mounts.append(os.path.join(cluster.top, f"mount{number}"))
+        os.mkdir(mounts[-1])
+        cluster.mount_apart(mounts[-1])
+    handles = []
+    for number, mount in enumerate(mounts):
+        put(os.path.join(mount, f"file{number}"), b"%d" % number)
+        handles.append(os.open(os.path.join(mount, f"file{number}"), os.O_RDWR))
+    goes(put, os.path.join(cluster.mount, "more"), bytes(MIB))
+    overwrite_all()
+    before = connections()
+    least = least_of_all()["connections_max"]
+    for end in (cluster.stop, cluster.kill):
+        end()
+        set_to(cluster, "connections_max", least)
+        cluster.start()
+        for number, handle in enumerate(handles):
+            expect(os.pread(handle, 10, 0) == b"%d" % number, "an open file has other bytes")
+            goes(os.pwrite, handle, b"%d" % number, 0)
+            goes(os.fsync, handle)
+        overwrite_all()
+        now = connections()
+        expect(now["most"] == least and now["open"] <= least and
+               now["of_a_process"] < before["of_a_process"], f"{before}, then {now}")
+    mounts.append(os.path.join(cluster.top, "mount-last"))
+    os.mkdir(mounts[-1])
+    cluster.mount_apart(mounts[-1])
+    expect(len(content(os.path.join(mounts[-1], "more"))) == MIB, "the last mount has other bytes")
+    for handle in handles:
+        os.close(handle)
+
+
 def shared_memory_is_short(cluster):
     """/dev/shm without room for rings: those that a kill has left are found, and none is lost; for
     new ones a start is refused by its line, until there is room."""
@@ -745,6 +814,108 @@ def each_setting_at_its_least(cluster):
         end()
 
 
+# The manager's log is full besides.
+
+class ManagerFull(clusters.Cluster):
+    """Behind its first start the manager's log is full, as the disk below it is, and stays so: it
+    takes no session's beginning any more, and where `ends` says so, no end."""
+
+    def __init__(self, *words, ends=False, **shape):
+        super().__init__(*words, afar=True, **shape)
+        self.address = self.source
+        self.attack_key = self.mount_key("attack.key")
+        # Mounts are this machine's, which know shoal.conf.
+        self.afar = False
+        self.ends = ends
+        self.place = None
+        self.other = os.path.join(self.top, "mount-other")
+        os.mkdir(self.other)
+        set_to(self, "session_timeout_ms", 600000)
+
+    def mount_apart(self, mount, *words):
+        self.source = self.directory
+        super().mount_apart(mount, *words)
+
+    def start(self):
+        if self.place:
+            super().start()
+            return
+        os.mkdir(self.path("manager"))
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755,size=20M", "none",
+                        self.path("manager")], check=True)
+        super().start()
+        self.place = self.path("manager")
+        fill(self.place)
+        self.fill_log("end" if self.ends else "begin",
+                      f"begin NO_SPACE\nend {'NO_SPACE' if self.ends else 0}\n")
+
+    def fill_log(self, word, says):
+        result = subprocess.run([sys.argv[2], self.attack_key, self.address, "sessions", word],
+                                capture_output=True, text=True, check=False,
+                                timeout=clusters.START_LIMIT_S)
+        expect(result.stdout.startswith(says),
+               f"the manager's log is not full: {result.stdout.strip()} {result.stderr.strip()}")
+
+    def is_told(self):
+        """By its own row of status."""
+        wait_until(lambda: is_full(self, "manager"), "a line of status")
+        row = json.loads(self.run("status", self.directory, "--json").stdout)["managers"][0]
+        expect(row["fill_percent"]["log"] > 70, f"status has {row}")
+
+    def no_mount_begins(self):
+        """It is told why at once, and does not wait for its patience."""
+        # A start has packed some closer.
+        self.fill_log("begin", "begin NO_SPACE\n")
+        begin = time.monotonic()
+        result = self.run("mount", self.directory, self.other, "-o", "patience=60")
+        took_s = time.monotonic() - begin
+        expect(result.returncode == 1 and result.stderr.count("\n") == 1 and
+               "the file system of the first node's DIR is full" in result.stderr and
+               not os.path.ismount(self.other) and took_s < ANSWER_LIMIT_S,
+               f"a mount while the manager's log is full: {result.returncode}, "
+               f"{result.stderr.strip()}, {took_s:.1f} s")
+
+    def make_room(self):
+        os.unlink(os.path.join(self.place, "filler"))
+        wait_until(lambda: not is_full(self, "manager"), "the end of a line of status")
+        self.mount_apart(self.other)
+        expect(os.listdir(self.other) == os.listdir(self.mount), "another mount has other names")
+
+
+def beside_a_full_manager(test):
+    """The same limit, with the same answers, while the manager's log is full, which is told besides
+    and ends when there is room."""
+    def both(cluster):
+        test(cluster)
+        cluster.is_told()
+        cluster.no_mount_begins()
+        cluster.make_room()
+
+    both.__name__ = f"{test.__name__} beside a full manager"
+    return both
+
+
+def data_and_the_managers_log_are_full(cluster):
+    """The session of a daemon that stops or dies can't be ended, and might have files open: what is
+    removed is gone, and gives its room back when the manager has some."""
+    set_to(cluster, "data_bytes_max", 32 * MIB)
+    cluster.start()
+    paths = write_until_full(cluster.mount, MIB, 100)
+    new = os.path.join(cluster.mount, "new")
+    for end in (cluster.stop, cluster.kill):
+        end()
+        cluster.start()
+        refused(errno.ENOSPC, put, new, bytes(16 * MIB))
+        for path in [paths.pop() for _ in range(10)]:
+            goes(os.unlink, path)
+        goes(overwrite, paths[0], bytes(MIB))
+        goes(os.truncate, new, 0)
+        cluster.is_told()
+        cluster.no_mount_begins()
+    cluster.make_room()
+    again(put, new, bytes(16 * MIB))
+
+
 TESTS = [(data_is_full, {"osts": 1, "sizes": SMALL}),
          (cut_and_remove_go_on, {"osts": 1, "sizes": SMALL}),
          (kept_room_is_met, {"osts": 1, "sizes": SMALL}),
@@ -758,15 +929,22 @@ TESTS = [(data_is_full, {"osts": 1, "sizes": SMALL}),
          (sessions_made_smaller, {"osts": 1, "apart": True}),
          (descriptors_run_out, {"osts": 1, "afar": True}),
          (fewer_descriptors_at_a_start, {"osts": 1, "afar": True}),
+         (connections_made_smaller, {"osts": 1, "afar": True}),
          (shared_memory_is_short, {"osts": 1, "sizes": SMALL}),
          (memory_is_short, {"osts": 1}),
          (each_setting_at_its_least, {"osts": 2})]
+FULL = [(beside_a_full_manager(test), {"osts": 1, "sizes": SMALL})
+        for test in (cut_and_remove_go_on, kept_room_is_met, storage_disk_is_full,
+                     metadata_disk_is_full, open_files_of_a_mount, open_files_made_smaller,
+                     requests_of_one_mount_wait)] + \
+       [(data_and_the_managers_log_are_full, {"osts": 1, "sizes": SMALL, "ends": True})]
 
 
 def main():
     def play(of):
         test, shape = of
-        with clusters.Cluster(sys.argv[1], **shape) as cluster:
+        kind = ManagerFull if of in FULL else clusters.Cluster
+        with kind(sys.argv[1], **shape) as cluster:
             try:
                 test(cluster)
             finally:
@@ -783,7 +961,7 @@ def main():
         os.environ["SHOAL_LIMITS_APART"] = "1"
         os.execvp("unshare", ["unshare", "--mount", "--propagation", "private", sys.executable,
                               *sys.argv])
-    return drive(__doc__, TESTS, play, name=lambda of: of[0].__name__)
+    return drive(__doc__, TESTS + FULL, play, words=2, name=lambda of: of[0].__name__)
 
 
 sys.exit(main())

@@ -766,6 +766,32 @@ def sessions_have_a_limit(cluster):
         raise Failed(f"a mount that waits for a place: {waits.returncode}, {text.strip()}")
 
 
+def a_long_path_is_mounted(cluster):
+    """Two of them, which differ at their ends, beside each other, and one of them again."""
+    cluster.start()
+    with open(os.path.join(cluster.mount, "file"), "wb") as file:
+        file.write(b"bytes")
+    top = os.path.join(cluster.top, "mount-long")
+    while len(top) < 3000:
+        top = os.path.join(top, "d" * 200)
+    places = [top + "/1", top + "/2"]
+    for place in places:
+        os.makedirs(place)
+        cluster.mount_apart(place)
+    for end in (None, cluster.kill):
+        if end:
+            end()
+            cluster.start()
+        for place in places:
+            with open(os.path.join(place, "file"), "rb") as file:
+                if file.read() != b"bytes":
+                    raise Failed("the file has other bytes")
+    for place in places:
+        result = cluster.run("umount", place)
+        if result.returncode != 0:
+            raise Failed(f"umount: {result.stderr.strip()}")
+
+
 def what_cannot_be_is_refused(cluster):
     lonely = other(cluster, "mount2")
     rows = [
@@ -804,6 +830,7 @@ BOTH = [a_daemon_that_dies_is_a_pause, a_daemon_that_stops_is_a_pause, patience_
 TESTS = [(test, {way: True}) for way in ("apart", "afar") for test in BOTH] + \
     [(test, {"apart": True}) for test in (verbs_find_the_cluster, what_cannot_be_is_refused,
                                         sessions_have_a_limit, a_missing_directory_is_made,
+                                        a_long_path_is_mounted,
                                         a_directory_is_named_from_where_one_is)] + \
     [(test, {"afar": True}) for test in (keys_decide, mount_calls_its_helper,
                                        a_mount_at_boot_waits_its_patience,

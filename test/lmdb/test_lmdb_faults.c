@@ -353,7 +353,8 @@ static unsigned full_fill(struct kv_base *base, unsigned first, unsigned last) {
     return last;
 }
 
-/* Broken when a full map says anything else, changes something, or cannot be made room in. */
+/* Broken when a full map says anything else, changes something, or cannot be made room in; also
+ * when it is opened anew. */
 static void test_full_map(void **state) {
     struct kv_base *base;
     unsigned first = 0, last, again;
@@ -372,6 +373,12 @@ static void test_full_map(void **state) {
     }
     again = full_fill(base, first, last);
     assert_in_range(again, last + 5, last + first);
+    kv_lmdb_ops.close(base);
+    assert_int_equal(life_open(FULL_MAP_BYTES, &base), 0);
+    full_check(base, first, again);
+    assert_int_equal(full_commit(base, again, false), -ERR_NO_SPACE);
+    assert_int_equal(full_commit(base, first, true), 0);
+    full_check(base, ++first, again);
     kv_lmdb_ops.close(base);
     assert_int_equal(life_open(2 * FULL_MAP_BYTES, &base), 0);
     full_check(base, first, again);

@@ -115,7 +115,7 @@ void manager_begins(struct bench *bench) {
                .base = &kv_mem_ops,
                .base_store = bench->store,
                .owner_id = {1},
-               .ring_bytes = 128 * KIB,
+               .ring_bytes = bench->ring_bytes > 0 ? bench->ring_bytes : 128 * KIB,
                .disk_log_bytes = 2 * MIB,
                .changes_bytes_max = 16 * MIB,
                .base_memory_bytes = MIB,

@@ -1,5 +1,6 @@
 /* The client core against toy servers: routing, cutting, what is overlaid, order within a file,
  * conversion, limits. */
+#include "client/client_internal.h"
 #include "client_bench.h"
 #include "wire/wire_blocks.h"
 
@@ -24,6 +25,36 @@ static void test_session_begins_and_attaches_where_it_asks(void **state) {
     }
     assert_int_equal(bench->cluster.manager.seen[OP_SESSION_RENEW], 5);
     assert_int_equal(bench->cluster.manager.seen[OP_MAP_GET], 1);
+}
+
+/* Of a path of any length the manager is told so much as it keeps, and two are told apart. */
+static void test_origins_of_any_length(void **state) {
+    enum { LONG = 5000 };
+    static const size_t sizes[] = {0, 1, CLIENT_ORIGIN_BYTES, CLIENT_ORIGIN_BYTES + 1, LONG};
+    struct bench *bench = *state;
+    struct client_options options = {
+        .env = bench->cluster.env, .incarnation = 10, .rpc = bench->client->options.rpc};
+    char origin[LONG + 1];
+
+    for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+        struct shoal_client *clients[3]; /* the second is of the same origin */
+
+        memset(origin, 'o', sizeof origin);
+        origin[sizes[i]] = '\0';
+        options.origin = origin;
+        for (int k = 0; k < 3; k++) {
+            origin[sizes[i] > 0 ? sizes[i] - 1 : 0] = sizes[i] == 0 ? '\0' : "aab"[k];
+            assert_int_equal(client_new(&options, &clients[k]), 0);
+            assert_int_equal(strlen(clients[k]->options.origin),
+                             MIN(sizes[i], (size_t)CLIENT_ORIGIN_BYTES));
+        }
+        assert_string_equal(clients[0]->options.origin, clients[1]->options.origin);
+        assert_true(sizes[i] == 0 ||
+                    strcmp(clients[0]->options.origin, clients[2]->options.origin) != 0);
+        for (int k = 0; k < 3; k++) {
+            client_free(clients[k]);
+        }
+    }
 }
 
 static void test_small_file_stays_with_its_inode(void **state) {
@@ -695,6 +726,7 @@ static void test_set_id_bits_go_with_a_write(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(session_begins_and_attaches_where_it_asks),
+        TEST(origins_of_any_length),
         TEST(small_file_stays_with_its_inode),
         TEST(inline_file_grown_by_truncation_reads_zeros),
         TEST(conversion_keeps_what_was_there),

@@ -3,6 +3,7 @@
 #include "base/endian.h"
 #include "meta/half_format.h"
 #include "meta/meta_format.h"
+#include "meta/queue.h"
 #include "meta_bench.h"
 
 enum { FILES = 100, PARTS = 40, SESSION = 1, OTHER = 2, DEAD = 1, ALIVE = 0 };
@@ -207,6 +208,98 @@ static void test_evictions(void **state) {
     bench_free(bench);
 }
 
+enum end { BY_STOP, BY_KILL, BY_POWER, END_COUNT };
+
+static void start_anew(struct meta_bench *bench, enum end end) {
+    if (end == BY_STOP) {
+        bench_stop_and_start(bench);
+    } else {
+        bench_restart(bench, end == BY_POWER);
+    }
+    bench_attach(bench, 0);
+}
+
+/* More orders than there are places wait for an OST that is dead, on disk: behind a start they do
+ * still, and hold nobody up; none is lost, and all are done when it is back. */
+static void test_removals_through_a_start(void **state) {
+    (void)state;
+    for (enum end end = BY_STOP; end < END_COUNT; end++) {
+        const struct bench_options options = {.seed = 45 + end};
+        struct meta_bench *bench = bench_new(&options);
+        struct group_stats stats;
+
+        for (uint32_t i = 0; i < FILES; i++) {
+            file_close(bench, 0, file_make(bench, 0, i).ino);
+        }
+        bench->osts[DEAD].is_dead = true;
+        for (uint32_t i = 0; i < FILES; i++) {
+            file_remove(bench, i);
+        }
+        sync_all(bench);
+        for (int times = 0; times < 2; times++) {
+            start_anew(bench, end);
+            bench_stats(bench, &stats);
+            assert_int_equal(stats.order_count, ORDER_JOBS);
+            bench_advance(bench, SOON_NS);
+            assert_int_equal(totals_of(bench).orders_done, 0);
+            assert_true(totals_of(bench).orders_put_aside >= FILES);
+            assert_true(bench->osts[ALIVE].deleted_count >= FILES);
+            file_close(bench, 0, file_make(bench, 0, FILES + (uint32_t)times).ino);
+        }
+        assert_int_equal(bench->osts[DEAD].deleted_count, 0);
+        bench_ost_returns(&bench->osts[DEAD]);
+        all_is_done(bench, FILES);
+        assert_true(bench->osts[DEAD].deleted_count >= FILES);
+        bench_free(bench);
+    }
+}
+
+static uint64_t size_of(struct meta_bench *bench, struct ino ino) {
+    struct call call;
+
+    bench_prepare(bench, 0, OP_GETATTR, &call);
+    call.request.getattr.ino = ino;
+    assert_int_equal(bench_run(bench, &call), 0);
+    return call.reply.getattr.attributes.size;
+}
+
+/* So do sizes that nobody but a dead OST can tell, of more files than there are jobs: the session
+ * stays known through each start until it has. */
+static void test_evictions_through_a_start(void **state) {
+    (void)state;
+    for (enum end end = BY_STOP; end < END_COUNT; end++) {
+        const struct bench_options options = {.seed = 48 + end};
+        struct meta_bench *bench = bench_new(&options);
+        struct made made[PARTS];
+        struct group_stats stats;
+
+        for (uint32_t i = 0; i < PARTS; i++) {
+            made[i] = file_make(bench, SESSION, i);
+        }
+        sync_all(bench);
+        bench->osts[DEAD].is_dead = true;
+        assert_int_equal(bench_ended(bench, bench->sessions[SESSION].id), 0);
+        for (int times = 0; times < 2; times++) {
+            bench_advance(bench, SOON_NS);
+            assert_true(bench_is_known(bench, bench->sessions[SESSION].id));
+            start_anew(bench, end);
+            bench_stats(bench, &stats);
+            assert_int_equal(stats.open_count, PARTS);
+            file_close(bench, 0, file_make(bench, 0, PARTS + (uint32_t)times).ino);
+        }
+        bench_ost_returns(&bench->osts[DEAD]);
+        while (bench_is_known(bench, bench->sessions[SESSION].id)) {
+            bench_turn(bench);
+        }
+        bench_stats(bench, &stats);
+        assert_int_equal(stats.open_count, 0);
+        for (uint32_t i = 0; i < PARTS; i++) {
+            assert_int_equal(size_of(bench, made[i].ino), 5000);
+        }
+        bench_free(bench);
+    }
+}
+
 enum { COORDINATOR_TERM = 1, TRANSACTIONS = 9000 };
 
 static int prepare(struct meta_bench *bench, const struct half *half, uint64_t number) {
@@ -271,6 +364,8 @@ int main(void) {
         cmocka_unit_test(test_removals),
         cmocka_unit_test(test_a_sync_that_does_not_end),
         cmocka_unit_test(test_evictions),
+        cmocka_unit_test(test_removals_through_a_start),
+        cmocka_unit_test(test_evictions_through_a_start),
         cmocka_unit_test(test_marks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

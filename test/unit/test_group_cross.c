@@ -1,6 +1,7 @@
 /* Transactions with other groups, which the script below plays. */
 #include "unit.h"
 #include "base/endian.h"
+#include "meta/crossing.h"
 #include "meta/half_format.h"
 #include "meta/look.h"
 #include "meta/meta_format.h"
@@ -9,6 +10,7 @@
 #include <string.h>
 
 enum { SLOTS = 32768, THIRD_SLOTS = 49152, LOOKS_MAX = 64, HELD = 8, PLACES = 8, DIRECTORIES = 16 };
+enum { WAY_FIRST = 1000 };
 #define THIRD_LOG ((struct log_id){9})
 
 /* It has one file, and promises whatever is asked for. */
@@ -22,12 +24,35 @@ struct there {
     uint16_t holds; /* this opcode is not answered until there_release; 0: all are */
     struct call *held[HELD];
     uint32_t held_count;
+    /* Directories whose way to the root leads to and fro between this one and another group. */
+    const struct there *beside;
+    uint32_t stretches;
 };
+
+/* The first of them, with no names, and those above it by their numbers. */
+static void way_answer(const struct there *there, struct call *call) {
+    const struct cross_look_request *request = &call->request.cross_look;
+    struct look_answer answer = {.format = META_FORMAT, .has_inode = 1, .has_partition = 1};
+    uint64_t number = request->ino.value - ino_make(ino_slot(request->ino), 0).value;
+
+    answer.inode = (struct inode_row){.format = META_FORMAT, .mode = 040777, .nlink = 2};
+    answer.partition =
+        (struct partition_row){.format = META_FORMAT, .state = PARTITION_LIVE, .mode = 040777};
+    answer.next = number < WAY_FIRST + there->stretches - 1
+                      ? ino_make(ino_slot(there->beside->ino), number + 1).value
+                      : INO_ROOT.value;
+    memcpy(call->bulk_in.data, &answer, sizeof answer);
+    call->bulk_in.size = sizeof answer;
+}
 
 static void look_answer(struct there *there, struct call *call) {
     const struct cross_look_request *request = &call->request.cross_look;
     const struct look_answer answer = {.format = META_FORMAT, .has_inode = 1, .inode = there->row};
 
+    if (there->beside) {
+        way_answer(there, call);
+        return;
+    }
     assert_int_equal(request->what, LOOK_INODE);
     assert_int_equal(request->ino.value, there->ino.value);
     assert_true(there->looks < LOOKS_MAX);
@@ -201,6 +226,160 @@ static void test_commits_leave_room(void **state) {
     who_waits_leaves_room(OP_CROSS_COMMIT);
 }
 
+/* Those that a start finds have their share as before. */
+static void test_commits_leave_room_behind_a_start(void **state) {
+    (void)state;
+    for (int power = 0; power < 2; power++) {
+        struct there other, third;
+        struct meta_bench *bench = bench_of_three(&other, &third);
+        struct call waiting[2], call;
+
+        other.holds = OP_CROSS_COMMIT;
+        for (int i = 0; i < 2; i++) {
+            link_prepare(bench, 0, &other, i ? "b" : "a", &waiting[i]);
+            bench_post(bench, &waiting[i]);
+        }
+        while (other.held_count < 2) {
+            bench_turn(bench);
+        }
+        bench_restart(bench, power);
+        other.held_count = 0;
+        bench_attach(bench, 0);
+        bench_attach(bench, 1);
+        while (other.held_count < 2) {
+            bench_turn(bench);
+        }
+        link_prepare(bench, 0, &other, "c", &call);
+        assert_int_equal(bench_run(bench, &call), -ERR_BUSY);
+        assert_int_equal(totals_of(bench).crossings_busy, 1);
+        struct call to_third;
+        link_prepare(bench, 1, &third, "d", &to_third);
+        assert_int_equal(bench_run(bench, &to_third), 0);
+        there_release(&other);
+        bench_advance(bench, NS_PER_S);
+        assert_int_equal(bench_run(bench, &call), 0); /* the same request */
+        bench_free(bench);
+    }
+}
+
+/* A directory is moved to where so many stretches of two other groups lie above. */
+static int move_below(uint32_t stretches) {
+    struct there other, third;
+    struct meta_bench *bench = bench_of_three(&other, &third);
+    struct call call;
+
+    other.beside = &third;
+    third.beside = &other;
+    other.stretches = third.stretches = stretches;
+    directory_make(bench, 'a');
+    bench_prepare(bench, 1, OP_RENAME, &call);
+    call.request.rename.parent = INO_ROOT;
+    call.request.rename.name = (struct bytes){(const uint8_t *)"a", 1};
+    call.request.rename.new_parent = ino_make((struct slot){SLOTS}, WAY_FIRST);
+    call.request.rename.new_name = (struct bytes){(const uint8_t *)"b", 1};
+    int r = bench_run(bench, &call);
+    assert_int_equal(bench->other_line_count, 0);
+    bench_free(bench);
+    return r;
+}
+
+/* All but two looks, which are for both ends, are for the way: one stretch more is refused, and
+ * taken for no damage. */
+static void test_stretches_of_a_way(void **state) {
+    (void)state;
+    assert_int_equal(move_below(1), 0);
+    assert_int_equal(move_below(CROSSING_LOOKS_MAX - 2), 0);
+    assert_int_equal(move_below(CROSSING_LOOKS_MAX - 1), -ERR_NAME_TOO_LONG);
+    assert_int_equal(move_below(UINT32_MAX / 2), -ERR_NAME_TOO_LONG);
+}
+
+/* Groups beside this one: as many as take all places, two each, and one more. */
+enum { GROUPS = PLACES / 2, STEP_SLOTS = 4096, TAKEN = 2 * GROUPS };
+
+static struct meta_bench *bench_of_many(struct there others[GROUPS + 1], uint64_t seed) {
+    const struct bench_options options = {
+        .seed = seed, .slot_count = SLOTS, .crossings_max = PLACES};
+    struct meta_bench *bench = bench_new(&options);
+
+    for (uint32_t i = 0; i <= GROUPS; i++) {
+        struct log_id log = i == 0 ? BENCH_OTHER_LOG : (struct log_id){8 + i};
+        uint32_t first = SLOTS + i * STEP_SLOTS;
+
+        there_begin(&others[i], bench, log, (uint16_t)first);
+        bench->map->groups[1 + i] = (struct map_group){.id = {2 + i}, .log = log};
+        for (uint32_t slot = first; slot < SLOT_COUNT; slot++) {
+            bench->map->slot_groups[slot] = (uint16_t)(1 + i);
+        }
+    }
+    bench->map->group_count = 2 + GROUPS;
+    return bench;
+}
+
+/* Each has been asked for two, which it does not answer. */
+static void all_hold_two(struct meta_bench *bench, const struct there others[GROUPS]) {
+    for (uint32_t i = 0; i < GROUPS; i++) {
+        for (int turn = 0; others[i].held_count < 2; turn++) {
+            assert_true(turn < 100000);
+            bench_turn(bench);
+        }
+    }
+}
+
+/* One more transaction, with whichever group, waits for a place, and is counted once. */
+static void one_more_waits(struct meta_bench *bench, const struct there *fifth, const char *name,
+                           struct call *call) {
+    link_prepare(bench, 1, fifth, name, call);
+    bench_post(bench, call);
+    bench_advance(bench, NS_PER_S);
+    assert_false(bench_is_answered(call));
+    assert_int_equal(totals_of(bench).crossings_full, 1);
+    assert_int_equal(totals_of(bench).crossings_busy, 0);
+}
+
+/* All places are taken by transactions whose groups don't answer: what comes waits until one ends.
+ * Behind a start those that were decided are found, take their places and end. */
+static void test_all_places_are_taken(void **state) {
+    static const char *const names[TAKEN] = {"a", "b", "c", "d", "e", "f", "g", "h"};
+
+    (void)state;
+    for (int end = 0; end < 3; end++) {
+        struct there others[GROUPS + 1];
+        struct meta_bench *bench = bench_of_many(others, 64 + (uint64_t)end);
+        const struct there *fifth = &others[GROUPS];
+        struct call calls[TAKEN], more;
+
+        for (uint32_t i = 0; i < TAKEN; i++) {
+            others[i / 2].holds = OP_CROSS_COMMIT;
+            link_prepare(bench, 0, &others[i / 2], names[i], &calls[i]);
+            bench_post(bench, &calls[i]);
+        }
+        all_hold_two(bench, others);
+        one_more_waits(bench, fifth, "i", &more);
+        if (end > 0) {
+            bench_restart(bench, end == 2);
+            for (uint32_t i = 0; i < GROUPS; i++) {
+                others[i].held_count = 0;
+            }
+            bench_attach(bench, 0);
+            bench_attach(bench, 1);
+            all_hold_two(bench, others);
+            one_more_waits(bench, fifth, "i", &more);
+        }
+        there_release(&others[0]);
+        assert_int_equal(bench_finish(bench, &more), 0);
+        for (uint32_t i = 1; i < GROUPS; i++) {
+            there_release(&others[i]);
+        }
+        bench_advance(bench, NS_PER_S);
+        for (uint32_t i = 0; i < TAKEN; i++) {
+            assert_true(end > 0 || bench_finish(bench, &calls[i]) == 0);
+            link_prepare(bench, 1, fifth, names[i], &more);
+            assert_int_equal(bench_run(bench, &more), -ERR_EXISTS);
+        }
+        bench_free(bench);
+    }
+}
+
 /* A directory is to be made for the group whose log is the OST's. */
 static int make_prepare(struct meta_bench *bench, uint32_t ost, uint64_t number) {
     const struct half half = {.format = META_FORMAT,
@@ -255,6 +434,9 @@ int main(void) {
         cmocka_unit_test(test_looks_leave_room),
         cmocka_unit_test(test_prepares_leave_room),
         cmocka_unit_test(test_commits_leave_room),
+        cmocka_unit_test(test_commits_leave_room_behind_a_start),
+        cmocka_unit_test(test_stretches_of_a_way),
+        cmocka_unit_test(test_all_places_are_taken),
         cmocka_unit_test(test_promises_of_one_leave_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
 #include <semaphore.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "host/background.h"
 #include "host/control_socket.h"
@@ -413,8 +414,8 @@ static void question_done(struct control_socket_question *question, int status) 
     sem_post(&asked->ended);
 }
 
-static void question_ask(struct control_socket_server *server, struct asked_question *asked,
-                         const char *words) {
+static void question_send(struct control_socket_server *server, struct asked_question *asked,
+                          const char *words) {
     *asked = (struct asked_question){.question = {.request = asked->request,
                                                   .request_bytes = strlen(words) + 1,
                                                   .write = question_write,
@@ -422,8 +423,17 @@ static void question_ask(struct control_socket_server *server, struct asked_ques
     snprintf(asked->request, sizeof asked->request, "%s", words);
     sem_init(&asked->ended, 0, 0);
     control_socket_ask(server, &asked->question);
+}
+
+static void question_end(struct asked_question *asked) {
     sem_wait(&asked->ended);
     sem_destroy(&asked->ended);
+}
+
+static void question_ask(struct control_socket_server *server, struct asked_question *asked,
+                         const char *words) {
+    question_send(server, asked, words);
+    question_end(asked);
 }
 
 /* Handled as those of the socket, each on a thread that fits it, until no more are wanted. */
@@ -457,6 +467,68 @@ static void test_control_answers_other_questions(void **state) {
     control_socket_stop(server);
 }
 
+/* Long questions that are at work, and go on when they are let. */
+struct long_work {
+    sem_t at_work, may_end;
+};
+
+static int control_work(void *context, struct control_socket_connection *connection,
+                        size_t argument_count, char **arguments) {
+    struct long_work *work = context;
+
+    if (control_is_long(argument_count, arguments)) {
+        sem_post(&work->at_work);
+        sem_wait(&work->may_end);
+    }
+    control_socket_write(connection, arguments[0], strlen(arguments[0]));
+    return 0;
+}
+
+/* Beside as many long ones as have threads others are answered; one more holds them up until it
+ * ends itself. */
+static void test_control_has_so_many_long_questions(void **state) {
+    enum { HELD_MS = 100 };
+    struct place *place = *state;
+    struct long_work work;
+    const struct control_socket_options options = {.directory = place->root,
+                                                   .name = "control",
+                                                   .handle = control_work,
+                                                   .is_long = control_is_long,
+                                                   .context = &work};
+    struct control_socket_server *server;
+    struct asked_question longs[CONTROL_SOCKET_LONG_MAX + 1], asked;
+    struct timespec until;
+
+    sem_init(&work.at_work, 0, 0);
+    sem_init(&work.may_end, 0, 0);
+    assert_int_equal(control_socket_start(&options, &server), 0);
+    for (int i = 0; i <= CONTROL_SOCKET_LONG_MAX; i++) {
+        question_ask(server, &asked, "short");
+        assert_string_equal(asked.text, "short");
+        question_send(server, &longs[i], "long");
+        sem_wait(&work.at_work);
+    }
+    question_send(server, &asked, "short");
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += HELD_MS * 1000000L;
+    until.tv_sec += until.tv_nsec / 1000000000L;
+    until.tv_nsec %= 1000000000L;
+    assert_int_equal(sem_timedwait(&asked.ended, &until), -1);
+    for (int i = 0; i <= CONTROL_SOCKET_LONG_MAX; i++) {
+        sem_post(&work.may_end);
+    }
+    question_end(&asked);
+    assert_string_equal(asked.text, "short");
+    for (int i = 0; i <= CONTROL_SOCKET_LONG_MAX; i++) {
+        question_end(&longs[i]);
+        assert_string_equal(longs[i].text, "long");
+    }
+    question_ask(server, &asked, "short");
+    control_socket_stop(server);
+    sem_destroy(&work.at_work);
+    sem_destroy(&work.may_end);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_lock_is_exclusive, set_up, tear_down),
@@ -471,6 +543,7 @@ int main(void) {
         cmocka_unit_test(test_background_without_log),
         cmocka_unit_test_setup_teardown(test_control_without_threads, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_control_answers_other_questions, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_control_has_so_many_long_questions, set_up, tear_down),
         cmocka_unit_test(test_signals),
     };
 

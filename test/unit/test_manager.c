@@ -2,6 +2,7 @@
  * what an OST keeps: sessions begin, renew and end,
  * predecessors and the silent are evicted, and a restart goes on where it was cut off. */
 #include "manager_bench.h"
+#include "manager/manager_format.h"
 
 static void test_sessions_begin_renew_and_end(void **state) {
     struct bench *bench = *state;
@@ -111,6 +112,14 @@ static void test_end_does_not_wait_for_room(void **state) {
     assert_int_equal(renew(bench, first, 100), -ERR_UNKNOWN_SESSION);
 }
 
+/* As another thread is told. */
+static uint32_t waiting_count(const struct bench *bench) {
+    struct manager_room room;
+
+    manager_room_get(bench->manager, &room);
+    return room.waiting_count;
+}
+
 /* In process nobody but the manager can end what it holds: it does when the deadline has passed, or
  * the caller has cancelled. What was set in motion goes on. */
 static void test_gives_up_what_it_holds(void **state) {
@@ -128,6 +137,7 @@ static void test_gives_up_what_it_holds(void **state) {
     start(bench, &patient, OP_SESSION_END, end_of(first, 100));
     pass(bench, 4 * NS_PER_S);
     assert_false(end.done || cancelled.done || patient.done);
+    assert_int_equal(waiting_count(bench), 3);
     /* It may begin: the group lets it in when it knows of the end. */
     assert_true(successor.done);
     assert_int_equal(successor.call.result, 0);
@@ -140,10 +150,12 @@ static void test_gives_up_what_it_holds(void **state) {
     assert_true(end.done);
     assert_int_equal(end.call.result, -ERR_TIMED_OUT);
     assert_false(patient.done);
+    assert_int_equal(waiting_count(bench), 1);
     target_release(&bench->targets[0]);
     pass(bench, 10 * NS_PER_S);
     assert_true(patient.done);
     assert_int_equal(patient.call.result, 0);
+    assert_int_equal(waiting_count(bench), 0);
     assert_int_equal(renew(bench, first, 100), -ERR_UNKNOWN_SESSION);
     assert_int_equal(manager_session_count(bench->manager), 1);
 }
@@ -521,6 +533,32 @@ static void test_restarts_forget_nothing(void **state) {
     }
 }
 
+/* A path and a name of any length that a session may have are kept; a longer one is refused, and
+ * harms nobody. */
+static void test_origins_of_any_length(void **state) {
+    static const size_t lengths[] = {0, 1, 900, 1000, 1024, MANAGER_ORIGIN_BYTES_MAX};
+    struct bench *bench = *state;
+    uint64_t sessions[ARRAY_SIZE(lengths)];
+    char origin[MANAGER_ORIGIN_BYTES_MAX + 2];
+    struct asked asked;
+
+    memset(origin, 'o', sizeof origin);
+    origin[MANAGER_ORIGIN_BYTES_MAX + 1] = '\0';
+    assert_int_equal(ask(bench, &asked, OP_SESSION_BEGIN, begin_of(1, 100, origin)), -ERR_INVALID);
+    for (size_t i = 0; i < ARRAY_SIZE(lengths); i++) {
+        sessions[i] = begin(bench, 1, 100, origin + sizeof origin - 1 - lengths[i]);
+        assert_true(i == 0 || sessions[i] != sessions[i - 1]);
+    }
+    for (int i = 0; i < 2; i++) {
+        manager_dies(bench, i == 1);
+        manager_begins(bench);
+        for (size_t k = 0; k < ARRAY_SIZE(lengths); k++) {
+            assert_int_equal(begin(bench, 1, 100, origin + sizeof origin - 1 - lengths[k]),
+                             sessions[k]);
+        }
+    }
+}
+
 /* When the log cannot be written nobody is told of a session. */
 static void test_failed_log_is_told(void **state) {
     struct bench *bench = *state;
@@ -550,6 +588,7 @@ int main(void) {
         TEST(a_begin_that_the_ring_kept),
         TEST(restarts_forget_nothing),
         TEST(shares_that_were_met),
+        TEST(origins_of_any_length),
         TEST(failed_log_is_told),
         TEST(no_number_is_told_before_it_is_on_disk),
     };

@@ -1,5 +1,6 @@
 /* The manager's log when it is full, as the disk below has no room for a checkpoint: what needs a
- * record is told so, also a start and a stop, and what needs none goes on. */
+ * record is told so, also a start and a stop, and what needs none goes on. Likewise its map, when
+ * it names as many nodes or targets as it may. */
 #include "manager_bench.h"
 
 enum { KEPT = 4, ROUNDS_MAX = 4000, SESSIONS = 8, SILENT_S = 60 };
@@ -35,6 +36,16 @@ static void fill(struct bench *bench) {
         }
     }
     assert_int_equal(r, -ERR_NO_SPACE);
+}
+
+/* As another thread is told: since when, where the log is almost full. */
+static uint64_t full_s(const struct bench *bench) {
+    struct manager_room room;
+
+    manager_room_get(bench->manager, &room);
+    assert_int_equal(room.waiting_count, 0);
+    assert_true(room.levels.full_ns == 0 || room.levels.log > 700);
+    return room.levels.full_ns / NS_PER_S;
 }
 
 static int revoke(struct bench *bench, uint64_t serial) {
@@ -77,8 +88,11 @@ static void test_full_log(void **state) {
     uint64_t serial = 100;
     int r = 0;
 
+    assert_int_equal(full_s(bench), 0);
     fill(bench);
     assert_int_equal(ask_begin(bench, 200), -ERR_NO_SPACE);
+    pass(bench, 5 * NS_PER_S);
+    assert_true(full_s(bench) >= 5);
     check_restarts(bench);
     assert_int_equal(end(bench, kept[0]), 0);
     assert_int_equal(revoke(bench, serial++), 0);
@@ -93,8 +107,11 @@ static void test_full_log(void **state) {
     check_restarts(bench);
     assert_int_equal(revoke(bench, serial), -ERR_NO_SPACE);
     assert_int_equal(end(bench, kept[1]), -ERR_NO_SPACE);
+    pass(bench, 2 * NS_PER_S);
+    assert_true(full_s(bench) > 0);
     kv_mem_store_full(bench->store, false);
     pass(bench, 3 * NS_PER_S);
+    assert_int_equal(full_s(bench), 0);
     assert_int_equal(renew(bench, kept[0], 100), -ERR_UNKNOWN_SESSION);
     assert_int_equal(renew(bench, kept[1], 100), -ERR_UNKNOWN_SESSION);
     assert_true(is_ended(&bench->targets[1], kept[1]));
@@ -155,10 +172,87 @@ static void test_full_sessions_and_log(void **state) {
     assert_int_equal(renew(bench, sessions[0], 100), -ERR_UNKNOWN_SESSION);
 }
 
+static union request_body join_of(uint64_t key, uint32_t target_count, const char *address) {
+    return (union request_body){
+        .node_join = {.key_high = key,
+                      .key_low = 1,
+                      .target_count = target_count,
+                      .ready = address != NULL,
+                      .address = {(const uint8_t *)address, address ? strlen(address) : 0}}};
+}
+
+/* With a ring as a daemon has it. */
+static void ring_grow(struct bench *bench) {
+    assert_int_equal(manager_ends(bench), 0);
+    bench->ring_bytes = 256 * KIB;
+    manager_begins(bench);
+}
+
+/* A node that comes is refused, one that is there is known, and sessions begin; also behind a stop,
+ * a kill and a loss of power. */
+static void map_stays_full(struct bench *bench, union request_body more, union request_body there) {
+    uint32_t nodes = manager_map(bench->manager)->node_count;
+    uint32_t targets = manager_map(bench->manager)->target_count;
+    struct asked one;
+
+    for (int end = 0; end < 4; end++) {
+        assert_int_equal(ask(bench, &one, OP_NODE_JOIN, more), -ERR_NO_SPACE);
+        assert_int_equal(ask(bench, &one, OP_NODE_JOIN, there), 0);
+        assert_int_equal(
+            ask(bench, &one, OP_SESSION_BEGIN, begin_of(1, 100 + (uint64_t)end, "/mnt")), 0);
+        assert_int_equal(manager_map(bench->manager)->node_count, nodes);
+        assert_int_equal(manager_map(bench->manager)->target_count, targets);
+        if (end == 0) {
+            assert_int_equal(manager_ends(bench), 0);
+        } else {
+            manager_dies(bench, end == 2);
+        }
+        manager_begins(bench);
+        pass(bench, NS_PER_S);
+    }
+}
+
+static void test_as_many_nodes_as_a_map_names(void **state) {
+    struct bench *bench = *state;
+    struct asked *asked = calloc(MAP_NODES_MAX, sizeof *asked);
+    uint32_t count = manager_map(bench->manager)->node_count;
+
+    ring_grow(bench);
+    for (uint64_t i = count; i < MAP_NODES_MAX; i++) {
+        start(bench, &asked[i], OP_NODE_JOIN, join_of(100 + i, 0, NULL));
+    }
+    pass(bench, 10 * NS_PER_S);
+    for (uint64_t i = count; i < MAP_NODES_MAX; i++) {
+        assert_true(asked[i].done);
+        assert_int_equal(asked[i].call.result, 0);
+    }
+    free(asked);
+    assert_int_equal(manager_map(bench->manager)->node_count, MAP_NODES_MAX);
+    map_stays_full(bench, join_of(5000, 0, NULL), join_of(100 + count, 0, NULL));
+}
+
+static void test_as_many_targets_as_a_map_names(void **state) {
+    struct bench *bench = *state;
+    uint32_t of_node = 64;
+    uint64_t key = 100;
+    struct asked one;
+
+    ring_grow(bench);
+    for (; of_node > 0; key++) {
+        assert_int_equal(ask(bench, &one, OP_NODE_JOIN, join_of(key, of_node, NULL)), 0);
+        assert_int_equal(ask(bench, &one, OP_NODE_JOIN, join_of(key, of_node, "10.0.0.2:7400")), 0);
+        of_node = MIN(of_node, MAP_TARGETS_MAX - manager_map(bench->manager)->target_count);
+    }
+    assert_int_equal(manager_map(bench->manager)->target_count, MAP_TARGETS_MAX);
+    map_stays_full(bench, join_of(key, 1, NULL), join_of(100, 64, "10.0.0.2:7400"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(full_log),
         TEST(full_sessions_and_log),
+        TEST(as_many_nodes_as_a_map_names),
+        TEST(as_many_targets_as_a_map_names),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

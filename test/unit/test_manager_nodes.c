@@ -484,7 +484,8 @@ static void test_joins_share_a_version(void **state) {
     free(asked);
 }
 
-/* So many targets that no record holds the map: they are refused, and others are served as ever. */
+/* So many targets that no record holds the map: they are refused, and others are served as ever;
+ * also behind a stop, a kill and a loss of power. */
 static void test_a_map_that_no_record_holds(void **state) {
     enum { NODES = 500 };
     const union request_body revoke = {.key_revoke = {.serial = 4}};
@@ -509,6 +510,27 @@ static void test_a_map_that_no_record_holds(void **state) {
     assert_in_range(refused, 1, NODES - 1);
     assert_int_equal(ask(bench, &revoked, OP_KEY_REVOKE, revoke), 0);
     assert_int_equal(join(bench, 5000, 1, NULL).node, NODES + 2);
+    union request_body last = join_of(0, 1, NULL);
+    int r = 0;
+    for (uint64_t i = 0; r == 0; i++) {
+        assert_true(i < NODES);
+        last = join_of(100 + i, 1, "10.0.0.2:7400");
+        r = ask(bench, &revoked, OP_NODE_JOIN, last);
+    }
+    assert_int_equal(r, -ERR_NO_SPACE);
+    uint32_t targets = manager_map(bench->manager)->target_count;
+    for (int end = 0; end < 3; end++) {
+        if (end == 0) {
+            assert_int_equal(manager_ends(bench), 0);
+        } else {
+            manager_dies(bench, end == 2);
+        }
+        manager_begins(bench);
+        assert_int_equal(ask(bench, &revoked, OP_NODE_JOIN, last), -ERR_NO_SPACE);
+        assert_int_equal(manager_map(bench->manager)->target_count, targets);
+        assert_int_equal(manager_map(bench->manager)->node_count, NODES + 2);
+        assert_int_equal(join(bench, 5000, 1, NULL).node, NODES + 2);
+    }
     free(asked);
 }
 

@@ -157,11 +157,100 @@ static void test_forged_note(void **state) {
     }
 }
 
+/* Of the smallest area requests may have three quarters. */
+enum {
+    AREA_BYTES = 256 * KIB,
+    WRITE_BYTES = 32 * KIB,
+    HELD = AREA_BYTES / 4 * 3 / WRITE_BYTES,
+    WRITES = 12
+};
+
+static uint8_t content[WRITE_BYTES];
+
+static struct ost_place place_and_content(uint32_t chunk, uint32_t number) {
+    struct ost_place place = place_of(chunk);
+
+    place.size = WRITE_BYTES;
+    memset(content, (int)(1 + number + chunk), sizeof content);
+    return place;
+}
+
+/* One into each of so many chunks, all at once, while no disk does anything: how many are
+ * answered. */
+static uint32_t writes_start(struct ost_world *world, uint32_t number) {
+    uint32_t answered = 0;
+
+    for (uint32_t i = 0; i < WRITES; i++) {
+        struct ost_call *call = ost_call_get(world, OP_CHUNK_WRITE);
+        struct ost_place place = place_and_content(i, number);
+
+        ost_call_write(call, &place, content);
+        ost_call_start(call);
+        while (worker_run_one(&world->worker)) {
+        }
+        assert_true(!call->answered || (call->call.result == 0 && answered == i));
+        answered += call->answered;
+    }
+    return answered;
+}
+
+static void writes_end(struct ost_world *world) {
+    assert_int_equal(ost_world_sync(world), 0);
+    for (uint32_t i = 0; i < OST_CALLS_MAX; i++) {
+        struct ost_call *call = &world->calls[i];
+
+        assert_true(!call->busy || (call->answered && call->call.result == 0));
+        call->busy = false;
+    }
+}
+
+static void check_contents(struct ost_world *world, uint32_t number, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        struct ost_place place = place_and_content(i, number);
+
+        assert_int_equal(ost_world_read(world, &place, content), 0);
+    }
+}
+
+/* The area is full: small writes wait, and none is refused. What was answered is there behind a
+ * kill, and so many fit again; power takes what was not synced, and nothing else. Once a disk does
+ * what it is asked for, all go on. */
+static void test_full_area(void **state) {
+    (void)state;
+    for (int power = 0; power < 2; power++) {
+        struct ost_world *world = ost_world_new(31);
+
+        world->options.kv.sync_interval_ns = 3600 * NS_PER_S;
+        world->options.kv.ring_data_bytes = AREA_BYTES;
+        assert_int_equal(ost_world_open(world, problem), 0);
+        ost_world_attach(world);
+        for (uint32_t i = 0; i < WRITES; i++) {
+            struct ost_place place = place_and_content(i, 0);
+
+            assert_int_equal(ost_world_write(world, &place, content), 0);
+        }
+        writes_end(world);
+        check_contents(world, 0, WRITES);
+        assert_int_equal(writes_start(world, 100), HELD);
+        assert_int_equal(data_used(world), HELD * WRITE_BYTES);
+        ost_world_crash(world, power);
+        assert_int_equal(ost_world_open(world, problem), 0);
+        ost_world_attach(world);
+        check_contents(world, power ? 0 : 100, HELD);
+        assert_int_equal(ost_world_sync(world), 0);
+        assert_int_equal(writes_start(world, 200), HELD);
+        writes_end(world);
+        check_contents(world, 200, WRITES);
+        ost_world_free(world);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_waiting_writes),
         cmocka_unit_test(test_waiting_cuts),
         cmocka_unit_test(test_forged_note),
+        cmocka_unit_test(test_full_area),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
