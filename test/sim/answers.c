@@ -295,9 +295,10 @@ static void take_name(struct question *question) {
         trees_lost(workload->trees, &question->tree);
     } else if (lost && question->about == ABOUT_NAMELESS) {
         nameless_left(&question->nameless);
+    } else if (lost && question->about == ABOUT_VICTIM) {
+        victim_left(&question->victim);
     } else if (lost) {
         names_forget(&question->names);
-        victim_forget(&question->victim);
     } else if (question->about == ABOUT_TREE) {
         right = trees_answered(workload->trees, &question->tree, request, refused, problem);
     } else {
