@@ -283,14 +283,30 @@ void file_enter_alone(struct open_file *file, struct operation *operation) {
     file_advance(file);
 }
 
+static void file_reopened(struct errand *errand);
+
+static void renewal_begin(struct open_file *file, struct operation *operation) {
+    struct errand *errand = &operation->errand;
+
+    file->renewing = true;
+    operation_errand_init(operation, errand, file_reopened);
+    file_reopen_fill(file, &errand->call.request.reopen);
+    errand_start_slot(errand, OP_REOPEN, ino_slot(file->ino));
+}
+
+/* That one was interrupted, or its time is up, is its own matter: the next one asks. */
 static void file_renewed(struct open_file *file, struct operation *operation, int result) {
+    bool is_own = result == -ERR_INTERRUPTED || result == -ERR_TIMED_OUT;
     struct list stale;
     struct list_node *node;
 
     assert(file->renewing && operation->file == file);
     file->renewing = false;
     list_init(&stale);
-    while ((node = list_pop_front(&file->stale)) != NULL) {
+    if (is_own && (node = list_pop_front(&file->stale)) != NULL) {
+        renewal_begin(file, CONTAINER_OF(node, struct operation, node));
+    }
+    while (!is_own && (node = list_pop_front(&file->stale)) != NULL) {
         list_push_back(&stale, node);
     }
     file_pin(file);
@@ -345,15 +361,10 @@ bool file_needs_renewal(const struct open_file *file) {
 }
 
 void file_renew(struct open_file *file, struct operation *operation) {
-    struct errand *errand = &operation->errand;
-
     if (file->renewing) {
         list_push_back(&file->stale, &operation->node);
         return;
     }
     assert(list_is_empty(&file->stale));
-    file->renewing = true;
-    operation_errand_init(operation, errand, file_reopened);
-    file_reopen_fill(file, &errand->call.request.reopen);
-    errand_start_slot(errand, OP_REOPEN, ino_slot(file->ino));
+    renewal_begin(file, operation);
 }

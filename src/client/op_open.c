@@ -1,4 +1,5 @@
 /* Open files come and go: create, open, flush, release. */
+#include "base/bug.h"
 #include "client/client_internal.h"
 #include "client/loss.h"
 #include "client/settle.h"
@@ -123,8 +124,9 @@ static void open_is_over(struct operation *operation) {
 /* It has failed: the handle goes, or stays as long as the server may have it open. */
 static void open_give_up(struct operation *operation, struct shoal_file *handle) {
     struct call *call = &operation->errand.call;
+    bool is_dropped = BUG(KEPT_OPEN) && call->result == -ERR_INTERRUPTED;
 
-    if (!late_takes_open(call)) {
+    if (is_dropped || !late_takes_open(call)) {
         call_abandon(call);
         client_handle_put(operation->shard->client, handle);
         return;

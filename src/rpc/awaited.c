@@ -82,3 +82,14 @@ struct call *awaited_find(const struct awaited *awaited, uint64_t id) {
     }
     return awaited->places[index].call;
 }
+
+struct call *awaited_next(const struct awaited *awaited, uint32_t *at) {
+    while (*at < awaited->place_count) {
+        struct call *call = awaited->places[(*at)++].call;
+
+        if (call) {
+            return call;
+        }
+    }
+    return NULL;
+}

@@ -27,3 +27,6 @@ bool awaited_contains(const struct call *call);
 void awaited_remove(struct awaited *awaited, struct call *call);
 /* NULL when nobody waits under this number. */
 struct call *awaited_find(const struct awaited *awaited, uint64_t id);
+/* The calls one after the other, from *at = 0 on, which it moves; NULL: there are no more. Nothing
+ * may be added or removed meanwhile. */
+struct call *awaited_next(const struct awaited *awaited, uint32_t *at);

@@ -392,11 +392,12 @@ static bool has_waited(const struct rpc *rpc, const struct call *call) {
     return transport->has_waited && transport->has_waited(rpc->options.transport_context, call);
 }
 
-/* Those who have their number may wait for one that is away, or keep it until that is back. */
-static int roomless_over(const struct rpc *rpc, const struct call *call, uint64_t now_ns) {
+/* Of a call that the keeper has. Those who have their number may wait for one that is away, or keep
+ * it until that is back. */
+static int call_over(const struct rpc *rpc, const struct call *call, uint64_t now_ns) {
     int r = call_given_up(call, now_ns);
 
-    if (r == 0 && has_waited(rpc, call)) {
+    if ((r == 0 || r == -ERR_TIMED_OUT) && has_waited(rpc, call)) {
         return -ERR_AWAY;
     }
     return r == 0 && rpc_is_away(rpc, call->header.log) && call_is_unwanted(call) ? -ERR_INTERRUPTED
@@ -408,7 +409,7 @@ static void roomless_expire(struct rpc *rpc, uint64_t now_ns) {
 
     while (node) {
         struct call *call = CONTAINER_OF(node, struct call, rpc_node);
-        int r = roomless_over(rpc, call, now_ns);
+        int r = call_over(rpc, call, now_ns);
 
         node = list_next(&rpc->roomless, node);
         if (r < 0) {
@@ -434,7 +435,7 @@ static void keeper_tick(struct rpc *rpc) {
         if (is_answered(call)) {
             continue;
         }
-        int r = call_given_up(call, now_ns);
+        int r = call_over(rpc, call, now_ns);
         if (r < 0) {
             call_give_up(rpc, call, r);
         } else if (now_ns - call->sent_ns >= resend_ns(rpc, call)) {

@@ -15,7 +15,7 @@ struct transport_ops {
     /* rpc_is_away; NULL: nobody is known to be. Any thread. */
     bool (*is_away)(void *transport, struct log_id log);
     /* The call's server has been away for as long as its patience: who has the call, which is not
-     * sent, ends it with -ERR_AWAY. NULL: nobody is known to be. Any thread. */
+     * sent, or not reliably, ends it with -ERR_AWAY. NULL: nobody is known to be. Any thread. */
     bool (*has_waited)(void *transport, const struct call *call);
     /* Every call that is sent gets rpc_answered once. */
     bool reliable;

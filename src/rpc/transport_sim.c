@@ -7,6 +7,7 @@
 #include "rpc/awaited.h"
 #include "rpc/frame.h"
 #include "rpc/inlet.h"
+#include "rpc/sim_aways.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 struct transport_sim {
     struct sim_port *port;
     struct awaited awaited;
+    struct sim_aways *aways; /* NULL: nobody looks */
 };
 
 struct transport_sim_server {
@@ -64,22 +66,69 @@ static int packet_split(const struct sim_packet *packet, struct bytes *ret_head,
 
 /* The client's end. */
 
-static void sim_send(void *context, struct call *call) {
-    struct transport_sim *transport = context;
-    struct buffer head = {.capacity = frame_request_size(call)};
-    struct sim_packet *packet;
+static uint64_t await_begin(struct transport_sim *transport, struct call *call) {
+    bool is_new = !awaited_contains(call);
     uint64_t id;
-    size_t bulk_bytes = 0;
-    int r;
 
     if (awaited_add(&transport->awaited, call, &id) < 0) {
         abort();
     }
+    if (is_new && transport->aways) {
+        sim_aways_await(transport->aways, call->header.log);
+    }
+    return id;
+}
+
+static void await_end(struct transport_sim *transport, struct call *call) {
+    awaited_remove(&transport->awaited, call);
+    if (transport->aways) {
+        sim_aways_over(transport->aways, call->header.log);
+    }
+}
+
+static bool sim_is_away(void *context, struct log_id log) {
+    const struct transport_sim *transport = context;
+
+    return transport->aways && sim_aways_has(transport->aways, log);
+}
+
+static bool sim_has_waited(void *context, const struct call *call) {
+    const struct transport_sim *transport = context;
+
+    return transport->aways && sim_aways_waited(transport->aways, call);
+}
+
+/* As it would at the next tick. False: the call is to be sent. */
+static bool is_over(struct transport_sim *transport, struct call *call) {
+    int r = sim_has_waited(transport, call)                                      ? -ERR_AWAY
+            : sim_is_away(transport, call->header.log) && call_is_unwanted(call) ? -ERR_INTERRUPTED
+                                                                                 : 0;
+
+    if (r < 0 && awaited_contains(call)) {
+        await_end(transport, call);
+    }
+    if (r < 0) {
+        rpc_answered(call->rpc, call, r);
+    }
+    return r < 0;
+}
+
+static void sim_send(void *context, struct call *call) {
+    struct transport_sim *transport = context;
+    struct buffer head = {.capacity = frame_request_size(call)};
+    struct sim_packet *packet;
+    size_t bulk_bytes = 0;
+    int r;
+
+    if (is_over(transport, call)) {
+        return;
+    }
+    uint64_t id = await_begin(transport, call);
     head.data = allocate(head.capacity);
     r = frame_encode_request(call, id, call_time_left_ns(call), &head);
     if (r < 0) {
         free(head.data);
-        awaited_remove(&transport->awaited, call);
+        await_end(transport, call);
         rpc_answered(call->rpc, call, r);
         return;
     }
@@ -102,7 +151,7 @@ static void sim_forget(void *context, struct call *call) {
     struct transport_sim *transport = context;
 
     if (awaited_contains(call)) {
-        awaited_remove(&transport->awaited, call);
+        await_end(transport, call);
     }
 }
 
@@ -135,7 +184,7 @@ static int reply_take(struct transport_sim *transport, const struct sim_packet *
         memcpy(call->bulk_in.data, bulk.data, bulk.size);
     }
     call->bulk_in.size = bulk.size;
-    awaited_remove(&transport->awaited, call);
+    await_end(transport, call);
     rpc_answered(call->rpc, call, frame.result);
     return 0;
 }
@@ -143,13 +192,17 @@ static int reply_take(struct transport_sim *transport, const struct sim_packet *
 static void client_receive(void *context, struct sim_packet *packet) {
     struct transport_sim *transport = context;
 
-    if (reply_take(transport, packet) < 0) {
+    if (transport->aways) {
+        sim_aways_heard(transport->aways, packet->from);
+    }
+    if (!sim_aways_is_question(packet) && reply_take(transport, packet) < 0) {
         sim_count(sim_port_world(transport->port), "replies malformed", 1);
     }
     sim_packet_free(packet);
 }
 
-const struct transport_ops transport_sim_ops = {.send = sim_send, .forget = sim_forget};
+const struct transport_ops transport_sim_ops = {
+    .send = sim_send, .forget = sim_forget, .is_away = sim_is_away, .has_waited = sim_has_waited};
 
 int transport_sim_new(struct sim_net *net, struct sim_process *process,
                       struct transport_sim **ret_transport) {
@@ -164,8 +217,20 @@ int transport_sim_new(struct sim_net *net, struct sim_process *process,
     return 0;
 }
 
+void transport_sim_watch(struct transport_sim *transport, struct env *env, uint64_t silent_ns) {
+    assert(!transport->aways && transport->awaited.call_count == 0 && silent_ns > 0);
+    transport->aways = sim_aways_new(transport->port, env, silent_ns);
+}
+
+void transport_sim_tick(struct transport_sim *transport) {
+    if (transport->aways) {
+        sim_aways_tick(transport->aways, &transport->awaited);
+    }
+}
+
 void transport_sim_free(struct transport_sim *transport) {
     if (transport) {
+        sim_aways_free(transport->aways);
         sim_net_unbind(transport->port);
         awaited_deinit(&transport->awaited);
         free(transport);
@@ -236,6 +301,11 @@ static void server_receive(void *context, struct sim_packet *packet) {
     struct inlet_refusal refusal;
     enum inlet_taken taken = INLET_UNREADABLE;
 
+    if (sim_aways_is_question(packet)) {
+        sim_aways_answer(server->port, packet->from);
+        sim_packet_free(packet);
+        return;
+    }
     if (packet_split(packet, &arrival.head, &arrival.bulk) == 0) {
         taken = inlet_take(&server->inlet, &arrival, &refusal);
     }

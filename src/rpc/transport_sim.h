@@ -24,6 +24,11 @@ extern const struct transport_ops transport_sim_ops;
 
 MUST_CHECK int transport_sim_new(struct sim_net *net, struct sim_process *process,
                                  struct transport_sim **ret_transport);
+/* From now on it finds out who is away (sim_aways.h): asked by transport_sim_tick, each 10 to 100
+ * ms, whoever is awaited and silent for silent_ns, above 0. Without it nobody is known to be. Once,
+ * before anything is called. */
+void transport_sim_watch(struct transport_sim *transport, struct env *env, uint64_t silent_ns);
+void transport_sim_tick(struct transport_sim *transport);
 /* After the rpc. Takes NULL. */
 void transport_sim_free(struct transport_sim *transport);
 

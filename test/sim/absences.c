@@ -51,8 +51,8 @@ struct absences *absences_new(struct world *world, uint64_t operations) {
     }
     absences->world = world;
     prng_init(&absences->prng, options->seed ^ UINT64_C(0x616273656e6365));
-    absences->is_due = options->streams && options->request_timeout_ns < 10 * NS_PER_S &&
-                       prng_chance(&absences->prng, 1, CHANCE);
+    absences->is_due =
+        options->request_timeout_ns < 10 * NS_PER_S && prng_chance(&absences->prng, 1, CHANCE);
     absences->begins_at = prng_between(&absences->prng, operations / 8, operations / 2);
     return absences;
 }
@@ -65,7 +65,9 @@ void absences_free(struct absences *absences) {
 static uint64_t settled_ns(const struct absences *absences) {
     const struct world_options *options = &absences->world->options;
 
-    return MAX(options->request_timeout_ns, 2 * options->lane_connect_ns) + SETTLE_MS * NS_PER_MS;
+    uint64_t known_ns = options->streams ? options->lane_connect_ns : options->lane_silent_ns;
+
+    return MAX(options->request_timeout_ns, 2 * known_ns) + SETTLE_MS * NS_PER_MS;
 }
 
 struct node *absences_begin(struct absences *absences, uint64_t submitted) {

@@ -1,9 +1,9 @@
-/* A target that stays away for longer than clients wait, once in every second seed whose calls go
- * by streams and whose patience is short; and the oracle of that.
+/* A target that stays away for longer than clients wait, once in every second seed whose patience
+ * is short; and the oracle of that.
  *
  * The oracle: once a call of a client at a target that is down has ended because its patience was
  * over, each later one ends at once, until the target is up again. It knows which nodes are down,
- * and each call as it leaves; not what lanes know of their peers.
+ * and each call as it leaves; not what the transport knows of who is away.
  *
  * Thread: the world's. Memory: the heap. */
 #pragma once

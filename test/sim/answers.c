@@ -1,5 +1,6 @@
 /* What answers mean to the oracles. */
 #include "life.h"
+#include "rpc/transport.h"
 #include "workload_internal.h"
 #include <errno.h>
 #include <stdio.h>
@@ -13,7 +14,7 @@ static void unlook(struct question *question) {
 }
 
 static bool is_given_up(const struct question *question) {
-    return client_failure(&question->request) == -ERR_AWAY;
+    return call_is_unanswered(client_failure(&question->request));
 }
 
 /* Whether the question may have taken effect, or may still. */
@@ -295,9 +296,10 @@ static void take_name(struct question *question) {
         trees_lost(workload->trees, &question->tree);
     } else if (lost && question->about == ABOUT_NAMELESS) {
         nameless_left(&question->nameless);
+    } else if (lost && question->about == ABOUT_VICTIM) {
+        victim_left(&question->victim);
     } else if (lost) {
         names_forget(&question->names);
-        victim_forget(&question->victim);
     } else if (question->about == ABOUT_TREE) {
         right = trees_answered(workload->trees, &question->tree, request, refused, problem);
     } else {
@@ -418,7 +420,25 @@ static void take_lost(struct question *question) {
     }
 }
 
-void question_take(struct question *question) {
+/* Nobody uses what was opened behind an interrupt. */
+static void take_back(struct question *question) {
+    if (!interrupt_takes_back(&question->interrupt, &question->request)) {
+        return;
+    }
+    question->asker->workload->interrupts.given_back++;
+    if (question->about == ABOUT_VICTIM) {
+        victim_left(&question->victim);
+    } else if (question->about == ABOUT_NAMELESS) {
+        nameless_left(&question->nameless);
+    } else if (question->about == ABOUT_DATA) {
+        question->back = question->handle;
+        question->back->closing = true;
+        question->visit = NULL;
+        question->grown = NULL;
+    }
+}
+
+static void take_answer(struct question *question) {
     struct workload *workload = question->asker->workload;
     char problem[CONTENTS_PROBLEM_BYTES];
 
@@ -437,6 +457,11 @@ void question_take(struct question *question) {
             workload_fail(workload, question, problem);
         }
     }
+}
+
+void question_take(struct question *question) {
+    take_answer(question);
+    take_back(question);
 }
 
 void question_lose(struct question *question) {

@@ -93,6 +93,12 @@ static void tick_fire(struct env_tick *tick) {
     }
 }
 
+void carrier_tick(struct carrier *carrier) {
+    if (carrier->packets) {
+        transport_sim_tick(carrier->packets);
+    }
+}
+
 /* Calls. */
 
 /* Whoever has come to serve a log by now. */
@@ -127,15 +133,24 @@ static void carrier_forget(void *context, struct call *call) {
 }
 
 static bool carrier_is_away(void *context, struct log_id log) {
-    return lanes_ops.is_away(((struct carrier *)context)->lanes, log);
+    struct carrier *carrier = context;
+
+    return carrier->packets ? transport_sim_ops.is_away(carrier->packets, log)
+                            : lanes_ops.is_away(carrier->lanes, log);
 }
 
 static bool carrier_has_waited(void *context, const struct call *call) {
-    return lanes_ops.has_waited(((struct carrier *)context)->lanes, call);
+    struct carrier *carrier = context;
+
+    return carrier->packets ? transport_sim_ops.has_waited(carrier->packets, call)
+                            : lanes_ops.has_waited(carrier->lanes, call);
 }
 
 const struct transport_ops *carrier_ops(const struct world *world) {
-    static const struct transport_ops packets = {.send = carrier_send, .forget = carrier_forget};
+    static const struct transport_ops packets = {.send = carrier_send,
+                                                 .forget = carrier_forget,
+                                                 .is_away = carrier_is_away,
+                                                 .has_waited = carrier_has_waited};
     static const struct transport_ops streams = {.send = carrier_send,
                                                  .is_away = carrier_is_away,
                                                  .has_waited = carrier_has_waited,
@@ -181,6 +196,16 @@ static struct lane_identity identity_of(const struct carrier *carrier, const uin
                                   .life = {life[0], life[1]}};
 }
 
+static int open_packets(struct carrier *carrier) {
+    struct world *world = carrier->node->world;
+    int r = transport_sim_new(world->net, carrier->node->process, &carrier->packets);
+
+    if (r == 0) {
+        transport_sim_watch(carrier->packets, carrier->env, world->options.lane_silent_ns);
+    }
+    return r;
+}
+
 static int open_lanes(struct carrier *carrier) {
     const struct world_options *world = &carrier->node->world->options;
     const struct lane_waker waker = {.wake = turn_schedule, .context = carrier};
@@ -216,9 +241,7 @@ int carrier_new(struct node *node, struct env *env, struct carrier **ret_carrier
     carrier->node = node;
     carrier->env = env;
     *ret_carrier = carrier; /* Taken apart by carrier_free, whatever it has come to. */
-    return node->world->options.streams
-               ? open_lanes(carrier)
-               : transport_sim_new(node->world->net, node->process, &carrier->packets);
+    return node->world->options.streams ? open_lanes(carrier) : open_packets(carrier);
 }
 
 static int serve_streams(struct carrier *carrier, const struct carrier_limits *limits) {

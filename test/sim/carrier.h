@@ -32,6 +32,8 @@ MUST_CHECK int carrier_serve(struct carrier *carrier, struct log_id log, struct 
 /* Around everything that happens in the process. Take NULL. */
 void carrier_enter(struct carrier *carrier);
 void carrier_leave(struct carrier *carrier);
+/* At each tick of the role, of which lanes and gates need nothing: they have their own. */
+void carrier_tick(struct carrier *carrier);
 /* Adds what was counted to the world's sums. Takes NULL. */
 void carrier_sum(const struct carrier *carrier);
 /* The process is gone: nobody is answered any more. Before the rpc goes; takes NULL. */

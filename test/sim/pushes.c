@@ -24,6 +24,7 @@ struct pushes {
     uint64_t by_changes;
     uint64_t version; /* the newest that the manager was seen with, */
     uint64_t settled; /* and that all had before the last one */
+    uint64_t made;    /* the version behind it, which comes to who waits; others may follow */
     uint64_t since_ns;
     struct actor origin;
     struct call call;
@@ -136,7 +137,7 @@ uint32_t pushes_waiting(struct world *world) {
 }
 
 uint32_t pushes_arrived(const struct world *world) {
-    return nodes_count(world, world->pushes->version);
+    return nodes_count(world, world->pushes->made);
 }
 
 /* Those that were not answered in time, as their processes are gone, wait no more by then. */
@@ -163,6 +164,7 @@ bool pushes_make(struct world *world) {
 
     pushes_look(world);
     if (pushes->version != pushes->settled) {
+        pushes->made = pushes->version;
         return true;
     }
     if (pushes->is_asking) {

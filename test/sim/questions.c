@@ -460,12 +460,19 @@ static bool writes_draw(struct question *question, struct handle *handle) {
                                                     : overwrite_draw(question, handle);
 }
 
+static bool ask_back(struct question *question) {
+    struct handle *handle = question->back;
+
+    question->back = NULL;
+    return handle && ask_handle(question, handle, SHOAL_RELEASE);
+}
+
 bool question_draw(struct question *question) {
     struct asker *asker = question->asker;
     struct handle *handle = handle_draw(asker);
     struct handle *unused = handle_free(asker);
 
-    if (ask_lost(question)) {
+    if (ask_back(question) || ask_lost(question)) {
         return true;
     }
     if (asker->workload->calm_ns == 0 && ask_parent(question)) {

@@ -354,6 +354,15 @@ static void silence_go_on(struct run *run) {
     (void)silence_look(&run->silence, run->failure);
 }
 
+/* Programs are interrupted whose answers are lost. */
+static void interrupts_go_on(struct run *run) {
+    uint64_t cut_ns = run->heal_ns == 0 ? workload_cut(run->load) : 0;
+
+    if (cut_ns > 0) {
+        run->heal_ns = sim_now_ns(run->world->sim) + cut_ns;
+    }
+}
+
 /* A target that is gone for good. */
 static void losses_go_on(struct run *run) {
     struct node *gone = losses_begin(run->losses, workload_counters_get(run->load)->submitted);
@@ -489,6 +498,7 @@ static void play(struct run *run) {
             stragglers_look(run);
             silence_go_on(run);
             losses_go_on(run);
+            interrupts_go_on(run);
             absences_go_on(run);
             act_late(run);
             if (sim_now_ns(sim) >= run->act_ns) {

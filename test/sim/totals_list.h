@@ -1,7 +1,5 @@
-/* What is counted of a seed, and printed. */
+/* What is counted of a seed: enumerator, text, whether TOTALS_LEAST is the least of a long run. */
 #pragma once
-
-/* Name of the enumerator, the text, and whether it may stand below TOTALS_LEAST in a long run. */
 #define TOTALS(X)                                                                                  \
     X(OPERATIONS, "operations", true)                                                              \
     X(SUCCEEDED, "succeeded", true)                                                                \
@@ -9,6 +7,8 @@
     X(ALIVE, "answers when all was over", true)                                                    \
     X(ALIVE_NO_SPACE, "of these, no space", false)                                                 \
     X(LOST, "answers lost", true)                                                                  \
+    X(INTERRUPTS, "of these, interrupted", true)                                                   \
+    X(GIVEN_BACK, "opens given back behind an interrupt", true)                                    \
     X(RENAMES, "renames", true)                                                                    \
     X(REPLACED, "renames over a name", true)                                                       \
     X(EXCHANGED, "renames that exchange", true)                                                    \

@@ -187,6 +187,19 @@ bool victim_answered(struct victim *victim, const struct shoal_request *request,
     return true;
 }
 
+/* A release takes the file, whatever it answers. */
+void victim_left(struct victim *victim) {
+    bool is_open = victim->stage == VICTIM_MADE || victim->stage == VICTIM_WRITTEN ||
+                   victim->stage == VICTIM_OPEN;
+
+    if (is_open) {
+        victim->spoiled = true;
+        victim->stage = VICTIM_SYNCED;
+    } else {
+        victim_forget(victim);
+    }
+}
+
 void victim_forget(struct victim *victim) {
     *victim = (struct victim){.stage = VICTIM_NONE};
 }

@@ -49,4 +49,6 @@ void victim_ask(struct victim *victim, uint64_t number, uint64_t now_ns, void *b
 /* lost_ns: when the metadata target lost power last; 0: never. False: it cannot be. */
 bool victim_answered(struct victim *victim, const struct shoal_request *request, uint64_t lost_ns,
                      char problem[VICTIM_PROBLEM_BYTES]);
+/* The answer says nothing: what is open of it goes back next, and it is left alone. */
+void victim_left(struct victim *victim);
 void victim_forget(struct victim *victim);

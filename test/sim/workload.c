@@ -1,5 +1,6 @@
 /* Askers: whose turn it is, and what becomes of them. */
 #include "lists.h"
+#include "rpc/transport.h"
 #include "totals.h"
 #include "workload_internal.h"
 #include "stragglers.h"
@@ -21,6 +22,7 @@ struct workload *workload_new(struct world *world, const struct workload_options
     workload->world = world;
     workload->options = *options;
     workload->contents = contents_new(WORLD_CALL_BYTES);
+    interrupts_init(&workload->interrupts, world, options->operations);
     workload->trees = trees_new(world->options.mdt_count > 1, options->moves);
     for (uint32_t i = 0; i < world->options.client_count; i++) {
         struct asker *asker = &workload->askers[i];
@@ -86,6 +88,10 @@ static void tell(const struct question *question, const char *what) {
     }
 }
 
+static int interrupted(struct shoal_request *request) {
+    return interrupt_ask(&((struct question *)request->context)->interrupt);
+}
+
 static void submit(struct question *question) {
     struct asker *asker = question->asker;
 
@@ -99,6 +105,8 @@ static void submit(struct question *question) {
                                      question->asked_ns, question->request.age_max_ns);
     question->request.done = answered;
     question->request.context = question;
+    question->request.interrupted = interrupted;
+    interrupts_draw(&asker->workload->interrupts, &question->interrupt, &question->request);
     asker->busy++;
     asker->workload->counters.submitted++;
     tell(question, "asks");
@@ -178,6 +186,9 @@ static void answered(struct shoal_request *request) {
     asker->busy--;
     tell(question, "hears");
     sim_trace(workload->world->sim, "answer", request->operation, (uint64_t)request->result);
+    if (!interrupts_answered(&workload->interrupts, &question->interrupt, request)) {
+        workload_fail(workload, question, "nobody has interrupted it, or it goes on");
+    }
     question_take(question);
     parents_note(&workload->parents, asker->node->index, request, question->asked_ns,
                  sim_now_ns(workload->world->sim));
@@ -187,7 +198,7 @@ static void answered(struct shoal_request *request) {
     }
     /* Who is told that there is no room, or that somebody is away, does not ask again at once. */
     ask_later(question, workload_draw(workload, request->result == -ENOSPC ? NO_SPACE_PAUSE_NS
-                                                : client_failure(request) == -ERR_AWAY
+                                                : call_is_unanswered(client_failure(request))
                                                     ? AWAY_PAUSE_NS
                                                     : workload->options.think_ns));
 }
@@ -265,6 +276,7 @@ void workload_client_gone(struct workload *workload, struct node *node) {
         question_lose(&asker->questions[k]);
         asker->questions[k].visit = NULL;
         asker->questions[k].promised = NULL;
+        asker->questions[k].back = NULL;
         asker->questions[k].grown = NULL;
     }
     asker->busy = 0;
@@ -281,6 +293,10 @@ void workload_power(struct workload *workload, const struct node *node) {
             workload->files[i].doubted = contents_now(workload->contents);
         }
     }
+}
+
+uint64_t workload_cut(struct workload *workload) {
+    return interrupts_cut(&workload->interrupts, workload->counters.submitted);
 }
 
 const char *workload_failure(const struct workload *workload) {
@@ -300,6 +316,8 @@ void workload_sum(const struct workload *workload, uint64_t *counts) {
     counts[TOTAL_LOST] = workload->counters.lost;
     counts[TOTAL_NAMELESS] = workload->counters.nameless;
     counts[TOTAL_NAMED] = workload->counters.named;
+    counts[TOTAL_INTERRUPTS] = workload->interrupts.met;
+    counts[TOTAL_GIVEN_BACK] = workload->interrupts.given_back;
     counts[TOTAL_RENAMES] = names->renames;
     counts[TOTAL_REPLACED] = names->replaced;
     counts[TOTAL_EXCHANGED] = names->exchanged;

@@ -41,6 +41,9 @@ void workload_look(struct workload *workload);
 void workload_client_gone(struct workload *workload, struct node *node);
 /* A server lost power; NULL: all of them did together, after each was told alone. */
 void workload_power(struct workload *workload, const struct node *node);
+/* A link was cut just now, for the sake of interrupts.h, which the caller heals after so long; 0:
+ * none. */
+uint64_t workload_cut(struct workload *workload);
 /* NULL, or what an answer was that cannot be. */
 const char *workload_failure(const struct workload *workload);
 const struct workload_counters *workload_counters_get(const struct workload *workload);

@@ -5,6 +5,7 @@
  *
  * Thread: the world's. */
 #pragma once
+#include "interrupts.h"
 #include "losses.h"
 #include "nameless.h"
 #include "names.h"
@@ -76,6 +77,8 @@ struct question {
     struct tree_question tree;
     uint64_t tree_begin;
     uint64_t asked_ns;
+    struct interrupt interrupt;
+    struct handle *back; /* opened for nobody: it is closed next; NULL: none */
     char name[NAME_BYTES];
     uint8_t *buffer;
     uint64_t begin;
@@ -107,6 +110,7 @@ struct workload {
     struct contents *contents;
     struct trees *trees;
     struct parents parents;
+    struct interrupts interrupts;
     struct question *reviewer; /* or NULL */
     uint32_t review_at;
     const struct asker *remover; /* or NULL */

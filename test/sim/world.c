@@ -26,6 +26,16 @@ static void *allocate(size_t size_bytes) {
     return memory;
 }
 
+/* Of a generator of its own, so that it changes nothing else of a seed. */
+static void draw_patience(uint64_t seed, struct world_options *options) {
+    struct prng prng;
+
+    prng_init(&prng, seed ^ UINT64_C(0x70617469656e63));
+    if (!options->streams && prng_chance(&prng, 1, 2)) {
+        options->request_timeout_ns = prng_between(&prng, 2000, 6000) * NS_PER_MS;
+    }
+}
+
 void world_draw(uint64_t seed, struct world_options *ret_options) {
     static const uint32_t chunk_sizes[] = {64, 64, 128, 256};
     struct prng prng;
@@ -58,6 +68,7 @@ void world_draw(uint64_t seed, struct world_options *ret_options) {
     ret_options->lane_connect_ns = prng_between(&prng, 100, 3000) * NS_PER_MS;
     ret_options->lane_silent_ns = prng_between(&prng, 100, 2000) * NS_PER_MS;
     ret_options->lane_idle_ns = prng_between(&prng, 100, 20000) * NS_PER_MS;
+    draw_patience(seed, ret_options);
 }
 
 uint32_t world_first_osts(const struct world_options *options) {
@@ -449,6 +460,7 @@ static void life_schedule(struct worker *worker, struct actor *actor) {
 static void life_tick(struct env_tick *tick) {
     struct life *life = CONTAINER_OF(tick, struct life, tick);
 
+    carrier_tick(life->carrier);
     if (life->manager) {
         manager_tick(life->manager);
     }
@@ -533,7 +545,10 @@ static bool told_has_waited(void *context, const struct call *call) {
     return carrier_ops(life->node->world)->has_waited(life->carrier, call);
 }
 
-static const struct transport_ops told_packets = {.send = told_send, .forget = told_forget};
+static const struct transport_ops told_packets = {.send = told_send,
+                                                  .forget = told_forget,
+                                                  .is_away = told_is_away,
+                                                  .has_waited = told_has_waited};
 static const struct transport_ops told_streams = {
     .send = told_send, .is_away = told_is_away, .has_waited = told_has_waited, .reliable = true};
 

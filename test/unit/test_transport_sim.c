@@ -13,6 +13,7 @@
 #include <string.h>
 
 enum { CALLS = 150, BULK_BYTES = 10000, RESEND_NS = 2000000, TICK_NS = 1000000, LOG = 3 };
+enum { SILENT_NS = 5 * TICK_NS, PATIENCE_NS = 100 * TICK_NS };
 enum { GARBAGE_SEED = 7, GARBAGE_PACKETS = 2000 };
 
 /* The first address that nobody chose is the client's. */
@@ -135,6 +136,7 @@ static void job_done(struct call *call) {
 
 static void fire(struct env_tick *tick) {
     (void)tick;
+    transport_sim_tick(it.transport);
     rpc_tick(it.rpc);
 }
 
@@ -461,6 +463,103 @@ static void full_pool_is_busy(void **state) {
     assert_true(sim_counter(it.sim, "calls busy") > 0);
 }
 
+static void watch(void) {
+    transport_sim_watch(it.transport, sim_process_env(it.client_process), SILENT_NS);
+}
+
+static void patient_start(uint32_t index, uint64_t deadline_ns) {
+    it.jobs[index].call.patience_ns = PATIENCE_NS;
+    it.jobs[index].call.deadline_ns = env_now_ns(sim_process_env(it.client_process)) + deadline_ns;
+    job_start(index, OP_GETATTR);
+}
+
+static void server_go(void) {
+    sim_kill(it.server_process);
+    transport_sim_server_free(it.server.port);
+    it.server.port = NULL;
+}
+
+/* Once it has been away for as long as a call's patience that one ends, whenever its own time would
+ * have been up, and later ones end at once, until somebody is there again. */
+static void patience_counts_from_the_absence(void **state) {
+    const struct log_id log = {LOG};
+    const struct log_id other = {LOG + 1};
+
+    (void)state;
+    watch();
+    job_start(0, OP_GETATTR);
+    assert_true(run_until_done(1, RESEND_NS));
+    server_go();
+    patient_start(1, 2 * PATIENCE_NS);
+    patient_start(2, 4 * SILENT_NS); /* it would be over long before */
+    run_for(PATIENCE_NS - 10 * TICK_NS);
+    assert_int_equal(it.done_count, 1);
+    assert_true(rpc_is_away(it.rpc, log) && rpc_is_away(it.rpc, (struct log_id){0}));
+    assert_false(rpc_is_away(it.rpc, other));
+    assert_true(run_until_done(3, 20 * TICK_NS));
+    assert_int_equal(it.jobs[1].call.result, -ERR_AWAY);
+    assert_int_equal(it.jobs[2].call.result, -ERR_AWAY);
+    patient_start(3, 2 * PATIENCE_NS);
+    assert_true(run_until_done(4, 2 * TICK_NS));
+    assert_int_equal(it.jobs[3].call.result, -ERR_AWAY);
+    assert_false(it.jobs[3].call.was_sent);
+    /* Found out by nobody's call. */
+    (void)sim_restart(it.server_process);
+    serve(CALLS);
+    run_for(3 * TICK_NS);
+    assert_false(rpc_is_away(it.rpc, log) || rpc_is_away(it.rpc, (struct log_id){0}));
+    patient_start(4, 2 * PATIENCE_NS);
+    assert_true(run_until_done(5, RESEND_NS));
+    assert_int_equal(it.jobs[4].call.result, 0);
+}
+
+/* Who is at work on it is there. */
+static void who_works_is_not_away(void **state) {
+    (void)state;
+    watch();
+    it.server.holds = true;
+    patient_start(0, 10 * PATIENCE_NS);
+    run_for(3 * PATIENCE_NS);
+    assert_int_equal(it.done_count, 0);
+    assert_false(rpc_is_away(it.rpc, (struct log_id){LOG}));
+    call_reply(it.server.held[0], 0);
+    assert_true(run_until_done(1, RESEND_NS));
+    assert_int_equal(it.jobs[0].call.result, 0);
+}
+
+static bool nobody_wants(void *context) {
+    return *(bool *)context;
+}
+
+/* What nobody wants any more ends where its server is known to be away, and there only. */
+static void unwanted_calls_end_of_one_that_is_away(void **state) {
+    bool unwanted = true;
+
+    (void)state;
+    watch();
+    it.server.holds = true;
+    for (uint32_t i = 0; i < 3; i++) {
+        it.jobs[i].call.unwanted = nobody_wants;
+        it.jobs[i].call.unwanted_context = &unwanted;
+    }
+    patient_start(0, 10 * PATIENCE_NS);
+    run_for(4 * SILENT_NS);
+    assert_int_equal(it.done_count, 0);
+    server_go();
+    assert_true(run_until_done(1, 4 * SILENT_NS));
+    assert_int_equal(it.jobs[0].call.result, -ERR_INTERRUPTED);
+    patient_start(1, 10 * PATIENCE_NS);
+    assert_true(run_until_done(2, 2 * TICK_NS));
+    assert_int_equal(it.jobs[1].call.result, -ERR_INTERRUPTED);
+    unwanted = false;
+    patient_start(2, 10 * PATIENCE_NS);
+    run_for(2 * SILENT_NS);
+    assert_int_equal(it.done_count, 2);
+    unwanted = true;
+    assert_true(run_until_done(3, 2 * TICK_NS));
+    assert_int_equal(it.jobs[2].call.result, -ERR_INTERRUPTED);
+}
+
 /* Two of a mutation at the server at once: one is discarded, the other answers. */
 static void discarded_copies(void **state) {
     uint32_t held;
@@ -532,6 +631,9 @@ int main(void) {
         TEST(server_dies_and_returns),
         TEST(client_dies),
         TEST(full_pool_is_busy),
+        TEST(patience_counts_from_the_absence),
+        TEST(who_works_is_not_away),
+        TEST(unwanted_calls_end_of_one_that_is_away),
         TEST(discarded_copies),
         TEST(garbage_does_no_harm),
     };
