@@ -91,7 +91,8 @@ static int row_load(struct manager_slots *slots, uint64_t giver, struct bytes va
     struct manager_handover_row *row =
         giver == 0 ? &slots->last : &slots->asides[slots->aside_count++].row;
     memcpy(row, value.data, sizeof *row);
-    return row->from == giver || giver == 0 ? 0 : -ERR_CORRUPT;
+    bool of_nobody = !row->recorded && (row->from == 0 || row->to == 0);
+    return (row->from == giver || giver == 0) && !of_nobody ? 0 : -ERR_CORRUPT;
 }
 
 int manager_slots_load(struct manager *manager) {
