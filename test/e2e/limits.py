@@ -797,8 +797,8 @@ def serves_with_threads(cluster, threads):
 
 
 def threads_are_short(cluster):
-    """A start that can't have its threads is refused by its line, behind a stop and a kill, too, and
-    changes nothing; with enough all is there."""
+    """A start that can't have its threads is refused by its line, behind a stop and a kill, too,
+    and changes nothing; with enough all is there."""
     cluster.start()
     put(os.path.join(cluster.mount, "file"), b"bytes")
     cluster.stop()
