@@ -102,5 +102,5 @@ void config_keep_free(struct config *config, uint64_t file_system_bytes);
 /* Likewise of data_bytes_max: each target's share of half of what data may take beyond logs and
  * keep_free_bytes; 0 when that is none. */
 void config_data_max(struct config *config, uint64_t bytes);
-/* The file's text, in a buffer of `size` bytes (8,192 are enough). Of a node that has its number. */
+/* The file's text, in a buffer of `size` bytes (8,192 are enough), of a node that has a number. */
 void config_print(const struct config *config, char *text, size_t size);

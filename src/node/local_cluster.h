@@ -90,7 +90,6 @@ bool local_cluster_hearing(const struct local_cluster *cluster,
 
 /* How full its manager's log is; likewise. */
 bool local_cluster_manager_room(const struct local_cluster *cluster, struct manager_room *ret_room);
-
 /* Mounts whose users have met their shares, as the manager was told; false: it is on another node.
  * Any thread that has entered. */
 bool local_cluster_met(struct local_cluster *cluster, struct manager_met *ret_met);

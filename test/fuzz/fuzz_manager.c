@@ -50,10 +50,11 @@ static struct kv_options kv_options_of(struct env *env) {
                                .base = &kv_mem_ops,
                                .base_store = it.store,
                                .owner_id = {1},
-                               .ring_bytes = 128 * KIB,
-                               .disk_log_bytes = 2 * MIB,
-                               .changes_bytes_max = 16 * MIB,
+                               .ring_bytes = 64 * KIB,
+                               .disk_log_bytes = MIB,
+                               .changes_bytes_max = 2 * MIB,
                                .base_memory_bytes = MIB,
+                               .outcomes_max = 1024,
                                .sync_interval_ns = NS_PER_S,
                                .hooks = {.wake = wake}};
 }

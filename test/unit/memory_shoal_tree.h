@@ -64,7 +64,6 @@ struct tree {
     _Atomic uint64_t open_count; /* files opened and not released */
     _Atomic size_t misalignment; /* of the last write's data, to a page */
     struct tree_chunks chunks;
-    size_t name_count;
     struct tree_name *names[NAME_BUCKETS];
 };
 

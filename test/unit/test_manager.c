@@ -573,24 +573,15 @@ static void test_failed_log_is_told(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(end_does_not_wait_for_room),
-        TEST(sessions_begin_renew_and_end),
-        TEST(predecessor_goes_first),
-        TEST(list_of_the_ended),
-        TEST(silence_ends_a_session),
-        TEST(a_stopped_manager_evicts_nobody),
-        TEST(stop_while_loading),
-        TEST(unreachable_target_is_told_again),
-        TEST(sessions_have_a_limit),
-        TEST(a_limit_that_is_made_smaller),
-        TEST(gives_up_what_it_holds),
-        TEST(gives_up_a_beginning),
-        TEST(a_begin_that_the_ring_kept),
-        TEST(restarts_forget_nothing),
-        TEST(shares_that_were_met),
-        TEST(origins_of_any_length),
-        TEST(failed_log_is_told),
-        TEST(no_number_is_told_before_it_is_on_disk),
+        TEST(end_does_not_wait_for_room), TEST(sessions_begin_renew_and_end),
+        TEST(predecessor_goes_first),     TEST(list_of_the_ended),
+        TEST(silence_ends_a_session),     TEST(a_stopped_manager_evicts_nobody),
+        TEST(stop_while_loading),         TEST(unreachable_target_is_told_again),
+        TEST(sessions_have_a_limit),      TEST(a_limit_that_is_made_smaller),
+        TEST(gives_up_what_it_holds),     TEST(gives_up_a_beginning),
+        TEST(a_begin_that_the_ring_kept), TEST(restarts_forget_nothing),
+        TEST(shares_that_were_met),       TEST(origins_of_any_length),
+        TEST(failed_log_is_told),         TEST(no_number_is_told_before_it_is_on_disk),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
