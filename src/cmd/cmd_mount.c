@@ -10,6 +10,7 @@
 #include "node/config.h"
 #include "node/key_path.h"
 #include "node/local_directory.h"
+#include "node/local_limits.h"
 #include "node/remote_client.h"
 #include <assert.h>
 #include <inttypes.h>
@@ -501,7 +502,7 @@ static int in_background(const struct verb *verb, const struct mount_words *word
     r = background_enter(&background, log_path);
     if (r < 0) {
         return verb_fail(verb, "the process of the mount cannot be started, with its log at %s: %s",
-                         log_path, err_text(r));
+                         log_path, local_limits_text(r));
     }
     if (!background.is_parent) {
         process_end_with_parent(words->own);

@@ -12,6 +12,7 @@
 #include "host/process.h"
 #include "node/config.h"
 #include "node/local_directory.h"
+#include "node/local_limits.h"
 #include <shoal/shoal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -211,7 +212,7 @@ static int run_daemon(const struct verb *verb, struct daemon_options *options, b
     snprintf(log_path, sizeof log_path, "%s/" LOCAL_LOG_NAME, options->directory);
     r = background_enter(&background, log_path);
     if (r < 0) {
-        return verb_fail(verb, "the daemon cannot be started: %s", err_text(r));
+        return verb_fail(verb, "the daemon cannot be started: %s", local_limits_text(r));
     }
     if (background.is_parent) {
         if (background.status == EXIT_OK) {

@@ -47,6 +47,12 @@ static int lose_failed(struct control_socket_connection *connection, uint32_t id
                       " is not lost: try again when the first node is up\n",
                       id);
         break;
+    case ERR_NO_SPACE:
+        control_print(connection,
+                      "target %" PRIu32 " is not lost: the cluster's map has no room for another "
+                      "pool version, or the file system of the first node's DIR is full\n",
+                      id);
+        break;
     default:
         control_print(connection, "target %" PRIu32 " is not lost: %s\n", id, err_text(r));
         break;

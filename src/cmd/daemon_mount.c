@@ -5,6 +5,7 @@
 #include "cmd/verb.h"
 #include "host/process.h"
 #include "host/program.h"
+#include "node/local_limits.h"
 #include "node/session_text.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -140,7 +141,8 @@ static int start_apart(struct control *control, const char *mount_point, char pr
     options_print(config, options);
     int r = program_start("shoal", words, &program);
     if (r < 0) {
-        snprintf(problem, 512, "the process of the mount cannot be started: %s", err_text(r));
+        snprintf(problem, 512, "the process of the mount cannot be started: %s",
+                 local_limits_text(r));
         return r;
     }
     r = program_wait(control, program, problem);

@@ -1,12 +1,16 @@
 /* Clock, processors, limits and threads: plain system calls. */
 #include "host/machine.h"
 #include "base/err.h"
+#include <assert.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
+
+enum { TRIED_STACK_BYTES = 262144 };
 
 bool machine_is_terminal(FILE *file) {
     return isatty(fileno(file)) == 1;
@@ -93,6 +97,42 @@ int machine_threads(unsigned count, void (*run)(void *context, unsigned index), 
     }
     free(threads);
     return r;
+}
+
+static void *thread_wait(void *context) {
+    pthread_mutex_t *gate = context;
+
+    pthread_mutex_lock(gate);
+    pthread_mutex_unlock(gate);
+    return NULL;
+}
+
+/* With small stacks: of memory it says nothing. */
+int machine_threads_try(unsigned count) {
+    pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+    pthread_t *threads = calloc(count, sizeof *threads);
+    pthread_attr_t attributes;
+    unsigned started = 0;
+    int failure = 0;
+
+    if (!threads || pthread_attr_init(&attributes) != 0) {
+        free(threads);
+        return -ERR_NO_MEMORY;
+    }
+    (void)pthread_attr_setstacksize(&attributes, TRIED_STACK_BYTES);
+    pthread_mutex_lock(&gate);
+    while (started < count && failure == 0) {
+        failure = pthread_create(&threads[started], &attributes, thread_wait, &gate);
+        started += failure == 0;
+    }
+    pthread_mutex_unlock(&gate);
+    for (unsigned i = 0; i < started; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    pthread_attr_destroy(&attributes);
+    free(threads);
+    assert(failure == 0 || failure == EAGAIN);
+    return failure ? -ERR_BUSY : 0;
 }
 
 void machine_random(void *data, size_t size) {

@@ -24,6 +24,10 @@ uint64_t machine_clock_ns(void); /* monotonic */
 /* Bytes that nobody can guess; it waits where a machine that has just started has none yet. */
 void machine_random(void *data, size_t size);
 
+/* Whether so many threads can be had at a time: they are begun, and end. -ERR_BUSY,
+ * -ERR_NO_MEMORY. */
+MUST_CHECK int machine_threads_try(unsigned count);
+
 /* Calls run(context, 0..count - 1), each on a thread of its own, and waits for all. When a thread
  * cannot be had, those there are still run, and the result is -ERR_BUSY. */
 MUST_CHECK int machine_threads(unsigned count, void (*run)(void *context, unsigned index),

@@ -29,6 +29,11 @@
 /* Of a node. One that leaves it to the manager has a metadata target while the cluster has fewer
  * than MDTS_ENOUGH. */
 enum { MDTS_MAX = 8, OSTS_MAX = 64, MDTS_ENOUGH = 8 };
+/* Of the map's room for pool versions: for targets that are declared lost, which needs one. */
+enum {
+    POOL_VERSIONS_KEPT = MAP_POOL_VERSIONS_MAX / 16,
+    POOL_CHAINS_KEPT = MAP_POOL_CHAINS_MAX / 16
+};
 #define MDTS_BY_MANAGER UINT32_MAX
 
 static struct map_node *node_of(struct cluster_map *map, const struct node_join_request *request) {
@@ -94,6 +99,12 @@ static uint32_t targets_for(const struct node_join_request *request, uint32_t md
     return request->target_count + (request->mdt_count == MDTS_BY_MANAGER ? mdt_count : 0);
 }
 
+/* Of these storage targets. */
+static bool has_pools_for(const struct cluster_map *map, uint32_t count) {
+    return count == 0 || (map->pool_count < MAP_POOL_VERSIONS_MAX - POOL_VERSIONS_KEPT &&
+                          map->pool_chain_count + count <= MAP_POOL_CHAINS_MAX - POOL_CHAINS_KEPT);
+}
+
 /* Numbers that no node and no target ever had. */
 static int node_add(struct cluster_map *map, const struct node_join_request *request) {
     struct map_node node = {.key = {request->key_high, request->key_low},
@@ -102,7 +113,8 @@ static int node_add(struct cluster_map *map, const struct node_join_request *req
     node.target_count = targets_for(request, node.mdt_count);
     if (map->node_count == MAP_NODES_MAX ||
         node.target_count > MAP_TARGETS_MAX - map->target_count ||
-        node.mdt_count > MAP_GROUPS_MAX - map->group_count) {
+        node.mdt_count > MAP_GROUPS_MAX - map->group_count ||
+        !has_pools_for(map, node.target_count - node.mdt_count)) {
         return -ERR_NO_SPACE;
     }
     for (uint32_t i = 0; i < map->node_count; i++) {

@@ -8,7 +8,8 @@
  * nodes have told. A target that nobody tells of stays what it is.
  *
  * Versions stay in the map for ever. The fuller the map is of them, the longer is the pause between
- * two that are made here, and the last quarter is left to nodes that join. */
+ * two that are made here, and the last quarter is left to nodes that join and targets that are
+ * lost. */
 #include "manager/spaces.h"
 #include "layout/map_pools.h"
 #include <assert.h>

@@ -472,6 +472,8 @@ static void group_init(struct group *group, const struct group_options *options)
     group->options.move_refusals =
         options->move_refusals ? options->move_refusals : MOVE_REFUSALS_MAX;
     group->options.crossings_max = options->crossings_max ? options->crossings_max : CROSSINGS_MAX;
+    group->options.settles_later_max =
+        options->settles_later_max ? options->settles_later_max : SETTLES_LATER_MAX;
     group->env = options->env;
     group->map = options->map;
     group->rpc = options->rpc;

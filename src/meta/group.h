@@ -36,10 +36,11 @@ struct group_options {
     struct layout default_layout; /* of the root; pool_version 0 = the newest */
     uint32_t sessions_max;        /* 0 in these two: the default */
     uint32_t opens_max;
-    uint64_t slow_request_ns; /* a call that takes longer gets a line in kv.log; 0: none does */
-    uint8_t name_hash_bits;   /* 0: NAME_HASH_BITS; fewer to test collisions; fixed at format */
-    uint32_t move_refusals;   /* until a move asks for a turn; 0: MOVE_REFUSALS_MAX */
-    uint32_t crossings_max;   /* transactions with other groups; 0: CROSSINGS_MAX */
+    uint64_t slow_request_ns;   /* a call that takes longer gets a line in kv.log; 0: none does */
+    uint8_t name_hash_bits;     /* 0: NAME_HASH_BITS; fewer to test collisions; fixed at format */
+    uint32_t move_refusals;     /* until a move asks for a turn; 0: MOVE_REFUSALS_MAX */
+    uint32_t crossings_max;     /* transactions with other groups; 0: CROSSINGS_MAX */
+    uint32_t settles_later_max; /* 0: SETTLES_LATER_MAX */
     /* Called in the group's step, for who compares what participants have done. Or NULL. */
     void (*promise_ended)(void *context, const struct cross_id *id, enum promise_end end);
     void *promise_context;

@@ -128,7 +128,8 @@ static struct settle_job *job_start(struct settle *settle, struct ino ino) {
 
 /* False: there is no memory for it, or there are too many; of those that count, half as many. */
 static bool later_add(struct settle *settle, const struct settle_later *what) {
-    uint32_t most = what->counts ? SETTLES_LATER_MAX / 2 : SETTLES_LATER_MAX;
+    uint32_t max = settle->group->options.settles_later_max;
+    uint32_t most = what->counts ? max / 2 : max;
     struct settle_later *later = settle->later_count < most ? calloc(1, sizeof *later) : NULL;
 
     if (!later) {

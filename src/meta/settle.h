@@ -19,7 +19,7 @@
  * alone: nobody waits for it, it changes no size, and it takes one of half of the places.
  *
  * Thread: the group's step.  Memory: SETTLE_JOBS jobs, taken at start; a few bytes for each that is
- * put off, of which there are SETTLES_LATER_MAX at most; beyond, they keep their places. */
+ * put off, of which there are settles_later_max at most; beyond, they keep their places. */
 #pragma once
 #include "base/list.h"
 #include "base/types.h"

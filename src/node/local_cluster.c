@@ -5,6 +5,7 @@
 #include "node/links.h"
 #include "node/local_directory.h"
 #include "node/local_internal.h"
+#include "node/local_limits.h"
 #include "node/local_lives.h"
 #include "node/local_member.h"
 #include <inttypes.h>
@@ -209,7 +210,7 @@ static void failure_say(const struct local_cluster *cluster, const char *directo
         local_targets_memory(&cluster->config, detail);
     }
     snprintf(problem, 512, "%s cannot be started: %s", directory,
-             detail[0] ? detail : err_text(result));
+             detail[0] ? detail : local_limits_text(result));
 }
 
 static int open_all(struct local_cluster *cluster, const struct local_cluster_options *options,

@@ -4,10 +4,10 @@
 #include "node/local_directory.h"
 #include "host/control_socket.h"
 #include "host/folder_owner.h"
-#include "host/machine.h"
 #include "host/process.h"
 #include "node/local_cluster.h"
 #include "node/local_join.h"
+#include "node/local_limits.h"
 #include "node/local_twin.h"
 #include "node/local_network.h"
 #include "node/local_targets.h"
@@ -19,7 +19,6 @@
 #define LOCK_NAME "lock"
 
 enum { CONFIG_BYTES_MAX = 65536, LOCK_WAIT_S = 5, DATA_BYTES_MIN = 16 * MIB };
-enum { DESCRIPTORS_MIN = 64, DESCRIPTORS_OF_EACH = 8 };
 
 struct seen {
     bool anything;
@@ -176,7 +175,7 @@ int local_directory_config(const char *directory, struct config *ret_config, cha
     int r = env_linux_new(&options, &env);
 
     if (r < 0) {
-        snprintf(problem, 512, "%s cannot be used: %s", directory, err_text(r));
+        snprintf(problem, 512, "%s cannot be used: %s", directory, local_limits_text(r));
         return r;
     }
     r = parse_config(env, directory, ret_config, problem);
@@ -426,31 +425,13 @@ static int check_asked(const struct local_cluster_options *options, const struct
     return 0;
 }
 
-/* Each target has its files, each thread its rings and its channel to the kernel. A cluster that
- * gets on its way and then finds none left would fail at whatever needs one first. */
-static int check_descriptors(const struct config *config, char problem[256]) {
-    uint64_t needed =
-        DESCRIPTORS_MIN +
-        DESCRIPTORS_OF_EACH * (config->ost_count + config->mdt_count + machine_processors());
-    uint64_t limit = machine_descriptors_raise();
-
-    if (limit >= needed) {
-        return 0;
-    }
-    snprintf(problem, 256,
-             "%" PRIu64 " files may be open at a time, %" PRIu64
-             " are needed: raise the limit (ulimit -Hn)",
-             limit, needed);
-    return -ERR_TOO_MANY_OPEN;
-}
-
 static int check_targets(struct env *env, const char *directory, const struct config *config,
                          bool made, char problem[512]) {
     char detail[256];
     int r = made ? local_targets_check(env, config, detail) : 0;
 
     if (r == 0) {
-        r = check_descriptors(config, detail);
+        r = local_limits_check(config, detail);
     }
     if (r == 0) {
         r = local_targets_check_rings(
@@ -473,7 +454,7 @@ int local_directory_check(const struct local_cluster_options *options, char prob
     int r = env_linux_new(&env_options, &env);
 
     if (r < 0) {
-        snprintf(problem, 512, "%s cannot be used: %s", options->directory, err_text(r));
+        snprintf(problem, 512, "%s cannot be used: %s", options->directory, local_limits_text(r));
         return r;
     }
     r = check_owner(env, options->directory, problem);

@@ -179,6 +179,11 @@ static void say_failure(const struct config *config, const struct joining *joini
                  "what answers at %.256s is no Shoal: name the address and port of a node's "
                  "--listen",
                  config->join);
+    } else if (r == -ERR_NO_SPACE) {
+        snprintf(problem, 512,
+                 "the cluster of %.256s has no place for this node: its map is full of nodes, "
+                 "targets or pool versions, or the file system of the first node's DIR is full",
+                 config->join);
     } else if (!problem[0]) {
         snprintf(problem, 512, "%.256s refuses this node: %s", config->join, err_text(r));
     }

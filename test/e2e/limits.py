@@ -29,6 +29,8 @@ from files_load import wait_until
 ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", ".."))
 # No answer takes longer while a limit holds, and when it has ended all goes on within the other.
 ANSWER_LIMIT_S = 5
+# That runs nothing else.
+THREADS_USER = 64321
 AGAIN_LIMIT_S = 20
 SMALL = {"mdt_ring_bytes": MIB, "ost_ring_bytes": MIB, "disk_log_bytes": 8 * MIB,
          "mdt_changes_bytes": 8 * MIB, "ost_changes_bytes": 8 * MIB}
@@ -770,6 +772,63 @@ def memory_is_short(cluster):
     expect(content(os.path.join(cluster.mount, "file")) == b"bytes", "the file has other bytes")
 
 
+def owned_by(cluster, user):
+    for folder, folders, names in os.walk(cluster.directory):
+        for name in [".", *folders, *names]:
+            os.chown(os.path.join(folder, name), user, user)
+
+
+def with_threads(cluster, threads, verb):
+    """A verb by a user of his own, as root's threads have no limit but that of a container."""
+    result = subprocess.run(
+        ["setpriv", f"--reuid={THREADS_USER}", f"--regid={THREADS_USER}", "--clear-groups",
+         "prlimit", f"--nproc={threads}:{threads}", cluster.shoal, verb, cluster.directory],
+        capture_output=True, text=True, check=False, timeout=clusters.START_LIMIT_S,
+        stdin=subprocess.DEVNULL)
+    cluster.note_regions()
+    return result
+
+
+def serves_with_threads(cluster, threads):
+    result = with_threads(cluster, threads, "up")
+    expect(result.returncode == 0, f"a start with {threads}: {result.stderr.strip()}")
+    result = with_threads(cluster, threads, "status")
+    expect(result.returncode == 0 and "mdt0" in result.stdout, "status shows no target")
+
+
+def threads_are_short(cluster):
+    """A start that can't have its threads is refused by its line, behind a stop and a kill, too,
+    and changes nothing; with enough all is there."""
+    cluster.start()
+    put(os.path.join(cluster.mount, "file"), b"bytes")
+    cluster.stop()
+    clusters.unmount(cluster.mount)
+    os.chmod(cluster.top, 0o755)
+    owned_by(cluster, THREADS_USER)
+    enough = 64 + 2 * os.cpu_count()
+    for end in (None, "kill", "stop"):
+        if end:
+            serves_with_threads(cluster, enough)
+        if end == "kill":
+            cluster.kill()
+        elif end == "stop":
+            result = with_threads(cluster, enough, "down")
+            expect(result.returncode == 0, f"down: {result.stderr.strip()}")
+        before = {name: os.stat(cluster.path(name)).st_mtime_ns
+                  for name in os.listdir(cluster.directory)}
+        for few in (1, 20):
+            result = with_threads(cluster, few, "up")
+            expect(result.returncode == 1 and result.stderr.count("\n") == 1 and
+                   "threads cannot be had: raise the limit (ulimit -u" in result.stderr,
+                   f"a start with {few} threads: {result.returncode}, {result.stderr.strip()}")
+            expect(cluster.process() is None, "something runs")
+        expect(before == {name: os.stat(cluster.path(name)).st_mtime_ns
+                          for name in os.listdir(cluster.directory)}, "a refusal has changed DIR")
+    owned_by(cluster, 0)
+    cluster.start()
+    expect(content(os.path.join(cluster.mount, "file")) == b"bytes", "the file has other bytes")
+
+
 # Each setting.
 
 def least_of_all():
@@ -932,6 +991,7 @@ TESTS = [(data_is_full, {"osts": 1, "sizes": SMALL}),
          (connections_made_smaller, {"osts": 1, "afar": True}),
          (shared_memory_is_short, {"osts": 1, "sizes": SMALL}),
          (memory_is_short, {"osts": 1}),
+         (threads_are_short, {"osts": 1}),
          (each_setting_at_its_least, {"osts": 2})]
 FULL = [(beside_a_full_manager(test), {"osts": 1, "sizes": SMALL})
         for test in (cut_and_remove_go_on, kept_room_is_met, storage_disk_is_full,

@@ -762,6 +762,30 @@ def _(scene):
     return up_mounted(scene)
 
 
+@row("few-threads", 1, "threads cannot be had", "raise the limit (ulimit -u")
+def _(scene):
+    """No root: of his threads there is no such limit."""
+    path = scene.new_directory()
+    os.chown(path, NOBODY, NOBODY)
+    os.chmod(scene.top, 0o755)
+    scene.user = NOBODY
+    scene.limits = ["--nproc=20"]
+    scene.must_name = path
+    return ["up", path]
+
+
+@row("fewest-threads", 1, "threads cannot be had", "raise the limit (ulimit -u")
+def _(scene):
+    """Not even those that look at DIR."""
+    path = scene.new_directory()
+    os.chown(path, NOBODY, NOBODY)
+    os.chmod(scene.top, 0o755)
+    scene.user = NOBODY
+    scene.limits = ["--nproc=1"]
+    scene.must_name = path
+    return ["up", path]
+
+
 @row("small-files", 1, "cannot be started", "would be larger than a limit allows")
 def _(scene):
     scene.run_once()

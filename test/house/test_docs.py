@@ -263,7 +263,8 @@ class LimitTests(unittest.TestCase):
         settings = {what for _, what in self.of("SETTING")}
         # What such a test does in between, of those that go through a mount.
         does = {"restart: ": r"cluster\.(kill|stop|start)\b",
-                "smaller: ": r"set_to\(|start_with\(|prlimit|for key, value in least"}
+                "smaller: ": r"set_to\(|start_with\(|with_threads\(|prlimit|"
+                             r"for key, value in least"}
         limits = text_of("test/e2e/limits.py")
         tests = 0
         for kind in self.THROUGH:

@@ -1,5 +1,6 @@
 /* See manager_bench.h. */
 #include "manager_bench.h"
+#include "layout/map_pools.h"
 #include "rpc/call_origin.h"
 
 static void names_take(struct target *target, const struct sessions_ended_request *body) {
@@ -139,7 +140,7 @@ void manager_begins(struct bench *bench) {
     assert_int_equal(log_table_add(bench->logs, LOG_MANAGER, manager_actor(bench->manager)), 0);
 }
 
-static int setup_with(void **state, struct key_ring *keys) {
+static int setup_with(void **state, struct key_ring *keys, uint32_t pools) {
     struct bench *bench = calloc(1, sizeof *bench);
     static const uint32_t ids[TARGETS] = {MDT, OST, OST + 1};
     struct target_id osts[2] = {{OST}, {OST + 1}};
@@ -168,6 +169,13 @@ static int setup_with(void **state, struct key_ring *keys) {
     }
     cluster_map_single(&bench->map, (struct target_id){MDT}, osts, 2);
     bench->map.version = 5;
+    while (bench->map.pool_count < pools) {
+        const uint32_t chains[2] = {OST, OST + 1};
+        uint32_t count = (pools - bench->map.pool_count) % 2 == 0 ? 1 : 2;
+
+        assert_int_equal(cluster_map_put_pool(&bench->map, chains, count), 0);
+    }
+    bench->ring_bytes = pools > 0 ? 256 * KIB : 0;
     bench->keys = keys;
     manager_begins(bench);
     *state = bench;
@@ -175,7 +183,11 @@ static int setup_with(void **state, struct key_ring *keys) {
 }
 
 int setup(void **state) {
-    return setup_with(state, NULL);
+    return setup_with(state, NULL, 0);
+}
+
+int setup_with_pools(void **state, uint32_t count) {
+    return setup_with(state, NULL, count);
 }
 
 int setup_with_keys(void **state) {
@@ -185,7 +197,7 @@ int setup_with_keys(void **state) {
 
     key_file_make(&secret, &file);
     assert_int_equal(key_ring_new(&file, &keys), 0);
-    return setup_with(state, keys);
+    return setup_with(state, keys, 0);
 }
 
 int setup_with_newer_key(void **state) {
@@ -199,7 +211,7 @@ int setup_with_newer_key(void **state) {
     key_file_make(&secrets[1], &newer);
     assert_int_equal(key_file_add(&file, &newer, problem), 0);
     assert_int_equal(key_ring_new(&file, &keys), 0);
-    return setup_with(state, keys);
+    return setup_with(state, keys, 0);
 }
 
 void note_flag(void *context) {

@@ -242,6 +242,7 @@ static void group_start(struct meta_bench *bench) {
         .slow_request_ns = bench->slow_request_ns,
         .name_hash_bits = bench->hash_bits,
         .crossings_max = bench->crossings_max,
+        .settles_later_max = bench->settles_later_max,
     };
     int r = group_open(&options, &bench->group, problem);
 
@@ -262,6 +263,7 @@ struct meta_bench *bench_new(const struct bench_options *options) {
     bench->slow_request_ns = options->slow_request_ns;
     bench->keys = options->keys;
     bench->crossings_max = options->crossings_max;
+    bench->settles_later_max = options->settles_later_max;
     bench->opens_max = options->opens_max ? options->opens_max : 256;
     prng_init(&bench->prng, options->seed);
     const struct kv_mem_options store = {&bench->prng, options->cold_per_mille, 1000};

@@ -231,6 +231,33 @@ static void test_many_mounts(void **state) {
     free(text);
 }
 
+/* More than are looked at by one, which is told of when another one is gone. */
+static void test_many_disks(void **state) {
+    struct place *place = *state;
+    char path[128];
+
+    for (unsigned i = 0; i <= DOCTOR_DISKS_MAX; i++) {
+        snprintf(path, sizeof path, "/sys/block/sd%u/device/model", i);
+        file_put(place, path, "");
+        snprintf(path, sizeof path, "/sys/block/sd%u/queue/write_cache", i);
+        file_put(place, path, "write back\n");
+    }
+    for (int times = 0; times < 2; times++) {
+        struct doctor_table *table = table_of(place);
+        size_t count = 0;
+
+        for (size_t i = 0; i < table->count; i++) {
+            count += table->rows[i].setting == DOCTOR_WRITE_CACHE;
+        }
+        assert_int_equal(count, DOCTOR_DISKS_MAX);
+        doctor_table_free(table);
+        snprintf(path, sizeof path, "%s/sys/block/sd7/device/model", place->root);
+        assert_int_equal(unlink(path), times == 0 ? 0 : -1);
+        path[strlen(path) - strlen("/model")] = '\0';
+        assert_int_equal(rmdir(path), times == 0 ? 0 : -1);
+    }
+}
+
 /* Only that there are times, and that a disk is timed where it is asked for. */
 static void test_measures(void **state) {
     struct place *place = *state;
@@ -261,6 +288,7 @@ int main(void) {
         cmocka_unit_test(test_lines_of_mounts),
         cmocka_unit_test_setup_teardown(test_what_brings_much, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_many_mounts, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_many_disks, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_measures, set_up, tear_down),
     };
 

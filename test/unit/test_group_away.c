@@ -4,6 +4,7 @@
 #include "meta/half_format.h"
 #include "meta/meta_format.h"
 #include "meta/queue.h"
+#include "meta/settle.h"
 #include "meta_bench.h"
 
 enum { FILES = 100, PARTS = 40, SESSION = 1, OTHER = 2, DEAD = 1, ALIVE = 0 };
@@ -300,6 +301,141 @@ static void test_evictions_through_a_start(void **state) {
     }
 }
 
+enum { LATER = 40, BEYOND = 10, THIRD = 3 };
+
+/* A file of one part, on the OST that lives. */
+static struct made file_make_alive(struct meta_bench *bench, uint32_t session, uint32_t *number) {
+    for (;;) {
+        struct made made = file_make(bench, session, (*number)++);
+
+        if (is_on(bench, &made.layout, ALIVE)) {
+            return made;
+        }
+        file_close(bench, session, made.ino);
+    }
+}
+
+/* The session opens one, and ends. */
+static struct made another_ends(struct meta_bench *bench, uint32_t *number) {
+    if (!bench_is_known(bench, bench->sessions[OTHER].id)) {
+        bench->sessions[OTHER] = (struct bench_session){++bench->next_session_id, 7, 0, 0};
+        bench_attach(bench, OTHER);
+    }
+    struct made made = file_make_alive(bench, OTHER, number);
+    assert_int_equal(bench_ended(bench, bench->sessions[OTHER].id), 0);
+    bench_advance(bench, SOON_NS);
+    return made;
+}
+
+static bool any_is_known(struct meta_bench *bench) {
+    return bench_is_known(bench, bench->sessions[SESSION].id) ||
+           bench_is_known(bench, bench->sessions[OTHER].id) ||
+           bench_is_known(bench, bench->sessions[THIRD].id);
+}
+
+/* As many files of a dead OST as are put off at a time hold nobody up. */
+static uint32_t settles_fill(struct meta_bench *bench, struct made *made) {
+    uint32_t number = LATER + SETTLE_JOBS + BEYOND;
+
+    for (uint32_t i = 0; i < number; i++) {
+        made[i] = file_make(bench, i < LATER ? SESSION : THIRD, i);
+    }
+    stripes_one(bench);
+    sync_all(bench);
+    bench->osts[DEAD].is_dead = true;
+    assert_int_equal(bench_ended(bench, bench->sessions[SESSION].id), 0);
+    bench_advance(bench, SOON_NS);
+    assert_true(totals_of(bench).settles_put_off >= LATER);
+    struct made one = another_ends(bench, &number);
+    assert_false(bench_is_known(bench, bench->sessions[OTHER].id));
+    assert_int_equal(size_of(bench, one.ino), 5000);
+    return number;
+}
+
+/* Those beyond keep all jobs, so the size of another file waits; all else goes on. Answers a file
+ * that was closed meanwhile. */
+static struct ino settles_are_full(struct meta_bench *bench, uint32_t *number) {
+    uint64_t put_off;
+    struct call call;
+
+    struct made waits = another_ends(bench, number);
+    assert_true(bench_is_known(bench, bench->sessions[OTHER].id));
+    put_off = totals_of(bench).settles_put_off;
+    bench_prepare(bench, 0, OP_GETATTR, &call);
+    call.request.getattr.ino = waits.ino;
+    bench_post(bench, &call);
+    bench_advance(bench, SOON_NS);
+    assert_false(bench_is_answered(&call));
+    assert_int_equal(totals_of(bench).settles_put_off, put_off);
+    struct ino closed = file_make_alive(bench, 0, number).ino;
+    file_close(bench, 0, closed);
+    bench_ost_returns(&bench->osts[DEAD]);
+    assert_int_equal(bench_finish(bench, &call), 0);
+    assert_int_equal(call.reply.getattr.attributes.size, 5000);
+    return closed;
+}
+
+static void all_are_settled(struct meta_bench *bench, const struct made *made) {
+    struct group_stats stats;
+
+    while (any_is_known(bench)) {
+        bench_turn(bench);
+    }
+    bench_stats(bench, &stats);
+    assert_int_equal(stats.open_count, 0);
+    for (uint32_t i = 0; i < LATER + SETTLE_JOBS + BEYOND; i++) {
+        assert_int_equal(size_of(bench, made[i].ino), 5000);
+    }
+}
+
+/* A count for which there is no room stays unsure until the file was open for writing again. */
+static void test_more_settles_than_are_put_off(void **state) {
+    const struct bench_options options = {.seed = 52, .settles_later_max = LATER};
+    struct meta_bench *bench = bench_new(&options);
+    struct made made[LATER + SETTLE_JOBS + BEYOND];
+    uint32_t number = settles_fill(bench, made);
+    struct call call;
+
+    (void)state;
+    assert_int_equal(bench_ended(bench, bench->sessions[THIRD].id), 0);
+    bench_advance(bench, SOON_NS);
+    uint64_t counted = totals_of(bench).counted;
+    struct ino closed = settles_are_full(bench, &number);
+    all_are_settled(bench, made);
+    bench_advance(bench, SOON_NS);
+    assert_int_equal(totals_of(bench).counted, counted);
+    bench_prepare(bench, 0, OP_OPEN, &call);
+    call.request.open = (struct open_request){.ino = closed, .open_flags = OPEN_WRITE};
+    assert_int_equal(bench_run(bench, &call), 0);
+    file_close(bench, 0, closed);
+    bench_advance(bench, SOON_NS);
+    assert_int_equal(totals_of(bench).counted, counted + 1);
+    bench_free(bench);
+}
+
+/* They are put off anew behind a start, as many. */
+static void test_more_settles_through_a_start(void **state) {
+    (void)state;
+    for (enum end end = BY_STOP; end < END_COUNT; end++) {
+        const struct bench_options options = {.seed = 53 + end, .settles_later_max = LATER};
+        struct meta_bench *bench = bench_new(&options);
+        struct made made[LATER + SETTLE_JOBS + BEYOND];
+        uint32_t number = settles_fill(bench, made);
+
+        assert_int_equal(bench_ended(bench, bench->sessions[THIRD].id), 0);
+        for (int times = 0; times < 2; times++) {
+            bench_advance(bench, SOON_NS);
+            start_anew(bench, end);
+            bench_advance(bench, SOON_NS);
+            assert_true(bench_is_known(bench, bench->sessions[THIRD].id));
+            assert_true(totals_of(bench).settles_put_off >= LATER);
+        }
+        (void)settles_are_full(bench, &number);
+        all_are_settled(bench, made);
+        bench_free(bench);
+    }
+}
+
 enum { COORDINATOR_TERM = 1, TRANSACTIONS = 9000 };
 
 static int prepare(struct meta_bench *bench, const struct half *half, uint64_t number) {
@@ -366,6 +502,8 @@ int main(void) {
         cmocka_unit_test(test_evictions),
         cmocka_unit_test(test_removals_through_a_start),
         cmocka_unit_test(test_evictions_through_a_start),
+        cmocka_unit_test(test_more_settles_than_are_put_off),
+        cmocka_unit_test(test_more_settles_through_a_start),
         cmocka_unit_test(test_marks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -555,6 +555,32 @@ static void test_losses_are_counted(void **state) {
     bench_free(bench);
 }
 
+/* As many starts as a log remembers tell what is left of a term; one more, and all of it counts as
+ * lost, while of those behind it what is left is known still. */
+static void test_terms_of_losses(void **state) {
+    struct bench *bench = bench_new(7, 0);
+    uint64_t first = kv_term(bench->kv);
+    char problem[256];
+
+    (void)state;
+    transaction(bench);
+    seal(bench);
+    uint64_t left = kv_position(bench->kv);
+    assert_true(left > 0);
+    for (uint64_t i = 1; i <= LOG_STARTS + 2; i++) {
+        memory_env_kill(bench->world);
+        kv_abandon(bench->kv);
+        assert_int_equal(open_kv(bench, problem), 0);
+        assert_int_equal(kv_term(bench->kv), first + i);
+        assert_int_equal(kv_position(bench->kv), left);
+        for (uint64_t term = 0; term < i; term++) {
+            assert_int_equal(kv_survived_position(bench->kv, first + term),
+                             i - term > LOG_STARTS ? 0 : left);
+        }
+    }
+    bench_free(bench);
+}
+
 /* After a kill the ring is gone. That is worth a line where it must be there, and only there. */
 static void test_lost_ring(void **state) {
     (void)state;
@@ -836,6 +862,7 @@ int main(void) {
         cmocka_unit_test(test_ring_behind_its_log),
         cmocka_unit_test(test_checkpoint_steps),
         cmocka_unit_test(test_losses_are_counted),
+        cmocka_unit_test(test_terms_of_losses),
         cmocka_unit_test(test_ring_of_another_log),
         cmocka_unit_test(test_ring_of_another_size),
         cmocka_unit_test(test_ring_grows_when_synced),

@@ -181,6 +181,13 @@ static union request_body join_of(uint64_t key, uint32_t target_count, const cha
                       .address = {(const uint8_t *)address, address ? strlen(address) : 0}}};
 }
 
+static union request_body mdts_of(uint64_t key, uint32_t count, const char *address) {
+    union request_body request = join_of(key, count, address);
+
+    request.node_join.mdt_count = count;
+    return request;
+}
+
 /* With a ring as a daemon has it. */
 static void ring_grow(struct bench *bench) {
     assert_int_equal(manager_ends(bench), 0);
@@ -247,12 +254,35 @@ static void test_as_many_targets_as_a_map_names(void **state) {
     map_stays_full(bench, join_of(key, 1, NULL), join_of(100, 64, "10.0.0.2:7400"));
 }
 
+/* As many as a node may have, and once so many as are left; none of them answers. */
+static void test_as_many_metadata_targets_as_a_map_names(void **state) {
+    struct bench *bench = *state;
+    uint32_t of_node = 8;
+    uint64_t key = 100;
+    struct asked one;
+
+    ring_grow(bench);
+    assert_int_equal(ask(bench, &one, OP_NODE_JOIN, mdts_of(99, 9, NULL)), -ERR_INVALID);
+    for (; of_node > 0; key++) {
+        assert_int_equal(ask(bench, &one, OP_NODE_JOIN, mdts_of(key, of_node, NULL)), 0);
+        assert_int_equal(ask(bench, &one, OP_NODE_JOIN, mdts_of(key, of_node, "10.0.0.2:7400")), 0);
+        of_node = MIN(of_node, MAP_GROUPS_MAX - manager_map(bench->manager)->group_count);
+    }
+    assert_int_equal(manager_map(bench->manager)->group_count, MAP_GROUPS_MAX);
+    map_stays_full(bench, mdts_of(key, 1, NULL), mdts_of(100, 8, "10.0.0.2:7400"));
+    assert_int_equal(manager_map(bench->manager)->group_count, MAP_GROUPS_MAX);
+    /* One with storage targets alone finds a place. */
+    assert_int_equal(ask(bench, &one, OP_NODE_JOIN, join_of(key, 1, NULL)), 0);
+    assert_int_equal(ask(bench, &one, OP_NODE_JOIN, join_of(key, 1, "10.0.0.2:7400")), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(full_log),
         TEST(full_sessions_and_log),
         TEST(as_many_nodes_as_a_map_names),
         TEST(as_many_targets_as_a_map_names),
+        TEST(as_many_metadata_targets_as_a_map_names),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -288,6 +288,120 @@ static void test_versions_run_short(void **state) {
     free(map);
 }
 
+static void manager_again(struct bench *bench, int end) {
+    if (end == 0) {
+        assert_int_equal(manager_ends(bench), 0);
+    } else {
+        manager_dies(bench, end == 2);
+    }
+    manager_begins(bench);
+    pass(bench, NS_PER_S);
+}
+
+/* Three quarters of the versions that a map holds: one more leaves out a target that is full, then
+ * none does, also behind each end of the manager; a node that joins still makes one. */
+static void test_versions_for_full_targets_run_out(void **state) {
+    struct bench *bench = *state;
+    const uint32_t most = MAP_POOL_VERSIONS_MAX / 4 * 3;
+
+    first_tells(bench, 960, 100);
+    first_has(bench, most, 1, OST + 1);
+    for (int end = 0; end < 3; end++) {
+        first_tells(bench, 100, 960);
+        pass(bench, NS_PER_S * 60);
+        first_has(bench, most, 1, OST + 1);
+        manager_again(bench, end);
+    }
+    uint32_t first = node_joins(bench);
+    struct cluster_map *map = map_of(bench);
+    struct pool_version pool;
+    assert_true(cluster_map_pool(map, 0, &pool));
+    assert_int_equal(pool.version, most + 1);
+    assert_int_equal(pool.chains[pool.chain_count - 1], first + OSTS - 1);
+    free(map);
+}
+
+static int lose(struct bench *bench, uint32_t target) {
+    struct asked asked;
+
+    return ask(bench, &asked, OP_TARGET_LOSE,
+               (union request_body){.target_lose = {.target = target}});
+}
+
+static int store_joins(struct bench *bench, uint64_t key, uint32_t targets, bool ready,
+                       struct node_join_reply *ret_reply) {
+    union request_body request = join_with((struct bytes){NULL, 0});
+    struct asked asked;
+
+    request.node_join.key_high = key;
+    request.node_join.target_count = targets;
+    request.node_join.ready = ready;
+    request.node_join.address.size = ready ? request.node_join.address.size : 0;
+    int r = ask(bench, &asked, OP_NODE_JOIN, request);
+    *ret_reply = asked.call.reply.node_join;
+    return r;
+}
+
+enum { NODES = 5, OF_NODE = 64, KEPT = MAP_POOL_VERSIONS_MAX / 16 };
+
+/* A node with storage targets is refused, before it has got a number; one without them joins, and
+ * one that is there is known; sessions begin. */
+static void joins_are_refused(struct bench *bench, uint64_t number) {
+    uint32_t nodes = manager_map(bench->manager)->node_count;
+    uint32_t pools = manager_map(bench->manager)->pool_count;
+    struct node_join_reply reply;
+    struct asked asked;
+
+    for (int times = 0; times < 2; times++) {
+        assert_int_equal(store_joins(bench, 600, 1, false, &reply), -ERR_NO_SPACE);
+    }
+    assert_int_equal(manager_map(bench->manager)->node_count, nodes);
+    assert_int_equal(store_joins(bench, 500, OF_NODE, true, &reply), 0);
+    assert_int_equal(store_joins(bench, 700 + number, 0, false, &reply), 0);
+    assert_int_equal(ask(bench, &asked, OP_SESSION_BEGIN, begin_of(1, 100 + number, "/mnt")), 0);
+    assert_int_equal(manager_map(bench->manager)->pool_count, pools);
+}
+
+/* All but those that are kept for targets that are lost; then as many of these are declared lost,
+ * and one more is refused. Each through the ends of the manager. */
+static void test_versions_run_out(void **state) {
+    struct bench *bench = *state;
+    struct node_join_reply reply;
+    uint64_t number = 0;
+
+    for (uint64_t i = 0; i < NODES; i++) {
+        assert_int_equal(store_joins(bench, 500 + i, OF_NODE, false, &reply), 0);
+        assert_int_equal(store_joins(bench, 500 + i, OF_NODE, true, &reply), 0);
+    }
+    uint32_t last = reply.first_target + OF_NODE - 1;
+    assert_int_equal(manager_map(bench->manager)->pool_count, MAP_POOL_VERSIONS_MAX - KEPT);
+    for (int end = 0; end < 3; end++) {
+        joins_are_refused(bench, number++);
+        manager_again(bench, end);
+    }
+    pass(bench, 11 * NS_PER_S);
+    for (uint32_t i = 0; i < KEPT; i++) {
+        assert_int_equal(lose(bench, last - i), 0);
+    }
+    assert_int_equal(manager_map(bench->manager)->pool_count, MAP_POOL_VERSIONS_MAX);
+    for (int end = 0; end < 3; end++) {
+        joins_are_refused(bench, number++);
+        pass(bench, 11 * NS_PER_S);
+        assert_int_equal(lose(bench, last - KEPT), -ERR_NO_SPACE);
+        manager_again(bench, end);
+    }
+    first_tells(bench, 960, 100);
+    assert_int_equal(manager_map(bench->manager)->pool_count, MAP_POOL_VERSIONS_MAX);
+}
+
+static int set_up_three_quarters(void **state) {
+    return setup_with_pools(state, MAP_POOL_VERSIONS_MAX / 4 * 3 - 1);
+}
+
+static int set_up_almost_all(void **state) {
+    return setup_with_pools(state, MAP_POOL_VERSIONS_MAX - KEPT - NODES);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(marks),
@@ -297,6 +411,9 @@ int main(void) {
         TEST(none_would_be_left),
         TEST(what_is_not_believed),
         cmocka_unit_test(test_versions_run_short),
+        cmocka_unit_test_setup_teardown(test_versions_for_full_targets_run_out,
+                                        set_up_three_quarters, teardown),
+        cmocka_unit_test_setup_teardown(test_versions_run_out, set_up_almost_all, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -104,6 +104,56 @@ static void test_a_default_that_is_missing_is_named(void **state) {
     data_deinit(&data);
 }
 
+/* One value more than there may be, and one that is a byte too long; those that are there stay, and
+ * can be set anew. */
+static void test_as_many_values_as_there_may_be(void **state) {
+    (void)state;
+    char longest[DATA_TEXT_BYTES + 1] = "";
+    struct data data = {0};
+    char key[16];
+
+    memset(longest, 'x', DATA_TEXT_BYTES);
+    for (int i = 0; i < DATA_ROWS_MAX; i++) {
+        snprintf(key, sizeof key, "key%d", i);
+        assert_int_equal(data_set(&data, "all", key, "1"), 0);
+    }
+    assert_int_equal(data_set(&data, "all", "more", "1"), -ERR_NO_SPACE);
+    assert_null(data_text(&data, "all", "more"));
+    assert_int_equal(data_set(&data, "all", "key7", longest), -ERR_INVALID);
+    assert_string_equal(data_text(&data, "all", "key7"), "1");
+    assert_int_equal(data_set(&data, "all", "key7", longest + 1), 0);
+    assert_string_equal(data_text(&data, "all", "key7"), longest + 1);
+    data_deinit(&data);
+    assert_int_equal(data_set(&data, "all", "more", "1"), 0);
+    data_deinit(&data);
+}
+
+/* A result of as many bytes as one may have stays as it was where one more is added, which it says
+ * for good. */
+static void test_as_long_a_text_as_there_may_be(void **state) {
+    enum { PIECE_BYTES = 16 << 20 };
+    (void)state;
+    struct text text = {0};
+    uint64_t rest = TEXT_BYTES_MAX - 1;
+
+    for (; rest > PIECE_BYTES; rest -= PIECE_BYTES) {
+        text_add(&text, "%*s", PIECE_BYTES, "");
+    }
+    text_add(&text, "%*s", (int)rest, "x");
+    assert_int_equal(text.size, TEXT_BYTES_MAX - 1);
+    assert_false(text.failed);
+    for (int times = 0; times < 2; times++) {
+        text_add(&text, "%s", times == 0 ? "y" : "");
+        assert_true(text.failed);
+        assert_int_equal(text.size, TEXT_BYTES_MAX - 1);
+        assert_string_equal(text.data + text.size - 1, "x");
+    }
+    text_deinit(&text);
+    text_add(&text, "z");
+    assert_string_equal(text.data, "z");
+    text_deinit(&text);
+}
+
 static void test_sweeps(void **state) {
     (void)state;
     const struct plan_model *model = plan_model_find("checkpoint");
@@ -349,6 +399,8 @@ int main(void) {
         cmocka_unit_test(test_every_model_is_described_whole),
         cmocka_unit_test(test_settings),
         cmocka_unit_test(test_a_default_that_is_missing_is_named),
+        cmocka_unit_test(test_as_many_values_as_there_may_be),
+        cmocka_unit_test(test_as_long_a_text_as_there_may_be),
         cmocka_unit_test(test_sweeps),
         cmocka_unit_test(test_a_scenario_refers_to_figures_of_others),
         cmocka_unit_test(test_a_scenario_refuses_nonsense),
