@@ -183,6 +183,48 @@ static void test_an_attachment_whose_time_is_up(void **state) {
     assert_int_equal(later.request.result, -ENOENT);
 }
 
+/* Likewise where the server has started anew, and is shown what is open. */
+static void test_opens_that_are_shown_in_vain(void **state) {
+    struct bench *bench = *state;
+    struct toy_server *mdt = &bench->cluster.mdt;
+    struct shoal_file *file = make(bench, "shown", RW);
+    struct shoal_request look = {.operation = SHOAL_GETATTR, .file = file};
+    struct asked first;
+    struct asked later;
+
+    mdt->attached = false;
+    mdt->term++;
+    mdt->detached_result = -ERR_STALE_TERM;
+    mdt->hold = true;
+    start(bench, &first, look);
+    toy_release(mdt, 1);
+    while (worker_run_one(&bench->cluster.worker)) {
+    }
+    assert_int_equal(mdt->held_count, 1);
+    assert_int_equal(mdt->held[0]->header.opcode, OP_REOPEN);
+    for (int i = 0; i < 9; i++) {
+        tick(bench, NS_PER_S);
+    }
+    mdt->hold = false;
+    start(bench, &later, look);
+    mdt->hold = true;
+    tick(bench, NS_PER_S);
+    assert_true(first.done);
+    assert_int_equal(first.request.result, -EIO);
+    refuse(mdt, OP_REOPEN, -ERR_TIMED_OUT, 1);
+    toy_release(mdt, 1);
+    while (worker_run_one(&bench->cluster.worker)) {
+    }
+    assert_int_equal(mdt->fail_count, 0);
+    assert_false(later.done);
+    mdt->hold = false;
+    toy_release(mdt, UINT32_MAX);
+    tick(bench, NS_PER_S);
+    assert_true(later.done && mdt->attached);
+    assert_int_equal(later.request.result, 0);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+}
+
 /* And it ends when its own is. */
 static void test_attachments_that_nobody_answers(void **state) {
     struct bench *bench = *state;
@@ -206,7 +248,8 @@ int main(void) {
         TEST(an_interrupted_read_leaves_the_write), TEST(an_interrupted_write_leaves_the_read),
         TEST(an_interrupt_behind_the_capability),   TEST(a_read_whose_time_is_up_leaves_the_write),
         TEST(each_that_waits_asks_itself),          TEST(all_end_with_a_server_that_is_away),
-        TEST(an_attachment_whose_time_is_up),       TEST(attachments_that_nobody_answers),
+        TEST(an_attachment_whose_time_is_up),       TEST(opens_that_are_shown_in_vain),
+        TEST(attachments_that_nobody_answers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
