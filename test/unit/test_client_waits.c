@@ -141,7 +141,7 @@ static void test_all_end_with_a_server_that_is_away(void **state) {
     free(back);
 }
 
-/* Attributes of an inode that the second metadata target would have; nobody has attached to that. */
+/* Attributes of an inode of the second metadata target, to which nobody has attached yet. */
 static struct shoal_request look_at_second(struct bench *bench) {
     toy_second_mdt_add(&bench->cluster);
     while (client_map(bench->client)->version < bench->cluster.map.version) {
