@@ -15,14 +15,24 @@ static bool errand_waits_on(const struct errand *errand, int result) {
            (result == -ERR_AWAY || result == -ERR_NO_MEMORY || result == -ERR_TOO_MANY_OPEN);
 }
 
-static void peer_give_back(struct peer *peer, int result) {
+/* That nobody has answered the attachment for its patience says nothing of those that stalled after
+ * it began: each ends by its own, and meanwhile it is tried again at a tick. */
+static bool errand_is_in_time(const struct session *session, const struct errand *errand,
+                              int result) {
+    uint64_t deadline_ns = errand->call.deadline_ns;
+
+    return result == -ERR_TIMED_OUT && !session->stopping && deadline_ns != UINT64_MAX &&
+           env_now_ns(session->client->options.env) < deadline_ns;
+}
+
+static void peer_give_back(const struct session *session, struct peer *peer, int result) {
     struct list_node *last = peer->stalled.head.previous;
     struct list_node *node = NULL;
 
     while (node != last && (node = list_pop_front(&peer->stalled)) != NULL) {
         struct errand *errand = CONTAINER_OF(node, struct errand, node);
 
-        if (errand_waits_on(errand, result)) {
+        if (errand_waits_on(errand, result) || errand_is_in_time(session, errand, result)) {
             list_push_back(&peer->stalled, node);
         } else {
             session_give_back(errand, result);
@@ -39,7 +49,7 @@ static void peer_go_on(struct session *session, struct peer *peer) {
     } else {
         peer->stage = PEER_ATTACHED;
         atomic_fetch_add_explicit(&peer->generation, 1, memory_order_release);
-        peer_give_back(peer, 0);
+        peer_give_back(session, peer, 0);
         client_session_attached(session, 0);
     }
 }
@@ -49,7 +59,7 @@ static void peer_fail(struct session *session, struct peer *peer, int result) {
         client_session_fence(session, client_session(session->client));
     }
     peer->stage = PEER_NEW;
-    peer_give_back(peer, result);
+    peer_give_back(session, peer, result);
     client_session_attached(session, result);
 }
 

@@ -113,7 +113,9 @@ void turns_end(struct group *group, struct turn_id id) {
     }
 }
 
+/* Of a log that is gone, or could not say that it wants no more, a place is left in the line. */
 void turns_tick(struct group *group) {
+    silent_drop(group);
     if (group->turns.holder.number != 0 && !is_standing(group)) {
         group->counters.totals.turns_run_out++;
         turn_clear(group);

@@ -40,9 +40,10 @@ enum {
     POOLS_NOTED_S = 2,
     LOSS_CUT_MS = 1500,
     CALM_MOVES = 200,
-    FULL_IN_A_ROW = 32, /* times that a disk is, with little in between */
-    NAMES_EXCUSE_S = 7, /* a checkpoint that met a full disk is tried again every 5 s */
-    DEADLINE_S = 600,   /* of simulated time, for the work */
+    FULL_IN_A_ROW = 32,    /* times that a disk is, with little in between */
+    FULL_CRASHES_MAX = 40, /* by the end of the work, about */
+    NAMES_EXCUSE_S = 7,    /* a checkpoint that met a full disk is tried again every 5 s */
+    DEADLINE_S = 600,      /* of simulated time, for the work */
 };
 
 struct run {
@@ -66,9 +67,10 @@ struct run {
     uint64_t names_excuse_ns; /* until when it may say that there was none */
     uint64_t answers_ns;
     uint64_t crashes;
-    bool names_die; /* the metadata target crashes most */
-    bool moves;     /* directories, also in a calm time at the end */
-    bool removes;   /* all files at the end, right after a power failure */
+    uint64_t full_crashes; /* of these, as several limits were full */
+    bool names_die;        /* the metadata target crashes most */
+    bool moves;            /* directories, also in a calm time at the end */
+    bool removes;          /* all files at the end, right after a power failure */
     uint64_t strays;
     struct usages usages;
     uint64_t pushes; /* nodes that a last version came to at once */
@@ -213,8 +215,17 @@ static uint64_t partition_ns(struct run *run) {
 /* Crashes keep pace with the work. */
 static bool may_crash(const struct run *run) {
     uint64_t submitted = workload_counters_get(run->load)->submitted;
+    uint64_t others = run->crashes - run->full_crashes;
 
-    return run->crashes <= run->plan.crashes_max * submitted / OPERATIONS;
+    return others <= run->plan.crashes_max * submitted / OPERATIONS;
+}
+
+/* Likewise those for which several limits must be full at once: of the others' they would get none,
+ * as such moments are few. */
+static bool may_crash_full(const struct run *run) {
+    uint64_t submitted = workload_counters_get(run->load)->submitted;
+
+    return run->full_crashes <= FULL_CRASHES_MAX * submitted / OPERATIONS;
 }
 
 static void crash(struct run *run, struct node *node, enum fault_kind kind) {
@@ -474,7 +485,8 @@ static void nothing(void *context) {
 static void fulls_go_on(struct run *run) {
     struct node *full = fulls_look(run->world);
 
-    if (full && may_crash(run) && !stragglers_need(run->world->stragglers, full)) {
+    if (full && may_crash_full(run) && !stragglers_need(run->world->stragglers, full)) {
+        run->full_crashes++;
         down(run, full, run->crashes % 2 == 1 && run->plan.has[FAULT_POWER]);
     }
 }
@@ -609,7 +621,14 @@ static void moves_go_on(struct run *run) {
         return;
     }
     workload_go_on(run->load, CALM_MOVES);
-    if (sim_run_until(sim, end, calm_is_over_now, run) != SIM_DONE && !failure_of(run)) {
+    bool is_over = false;
+    while (!is_over && !failure_of(run) && sim_now_ns(sim) < end) {
+        uint64_t soon = sim_now_ns(sim) + 20 * NS_PER_MS;
+
+        is_over = sim_run_until(sim, soon, calm_is_over_now, run) == SIM_DONE;
+        restart(run, true); /* clients that are told only now that they were silent for too long */
+    }
+    if (!is_over && !failure_of(run)) {
         snprintf(run->failure, sizeof run->failure, "%d moves take more than %d s", CALM_MOVES,
                  2 * RULE_ANSWERS_S);
     }
@@ -648,6 +667,9 @@ static void pushes(struct run *run) {
 static void mend(struct run *run) {
     struct sim *sim = run->world->sim;
 
+    while (sim_crashed(sim)) {
+        crashed(run); /* In a start that was the last thing before. */
+    }
     for (uint32_t i = 0; i < run->world->node_count; i++) {
         if (node_is_up(&run->world->nodes[i])) {
             sim_crash_after(run->world->nodes[i].process, UINT64_MAX);

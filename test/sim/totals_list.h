@@ -73,7 +73,7 @@
     X(CHECKPOINTS, "checkpoints", true)                                                            \
     X(CHECKPOINTS_CUT, "checkpoints cut", true)                                                    \
     X(FULLS, "targets with several limits full", true)                                             \
-    X(FULLS_KILLED, "of these, at a kill", false)                                                  \
+    X(FULLS_KILLED, "of these, at a kill", true)                                                   \
     X(LAPS, "laps of rings of records, OSTs", true)                                                \
     X(DATA_LAPS, "laps of rings of data", true)                                                    \
     X(OTHER_LAPS, "laps of rings, others", true)                                                   \

@@ -1,6 +1,7 @@
 /* Moves of directories that lose against others again and again get a turn. */
 #include "unit.h"
 #include "base/endian.h"
+#include "meta/group_internal.h"
 #include "meta/half_format.h"
 #include "meta/look.h"
 #include "meta/turns.h"
@@ -187,6 +188,26 @@ static void test_who_always_loses_gets_a_turn(void **state) {
     assert_int_equal(totals_of(here.bench).turns_asked, 2);
     assert_int_equal(totals_of(here.bench).turns_given, 1);
     assert_int_equal(totals_of(here.bench).turns_run_out, 0);
+    here_end(&here);
+}
+
+/* Who has stopped to ask is not in the line any more, also where nobody else asks. */
+static void test_the_line_forgets_who_is_silent(void **state) {
+    struct here here;
+    uint64_t left_ns;
+
+    (void)state;
+    here_begin(&here);
+    const struct turns *turns = &here.bench->group->turns;
+    (void)look(&here, 0, 1, &left_ns);
+    assert_int_equal(left_ns, 0);
+    assert_in_range(left_of(&here, 1, 1), 1, TURN_NS);
+    assert_int_equal(turns->line_count, 1);
+    bench_advance(here.bench, TURN_ASKS_NS / 2);
+    assert_int_equal(turns->line_count, 1);
+    bench_advance(here.bench, TURN_ASKS_NS);
+    assert_int_equal(turns->line_count, 0);
+    assert_int_equal(turns->holder.number, 0);
     here_end(&here);
 }
 
@@ -458,6 +479,7 @@ static void test_a_failed_move_gives_its_turn_back(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_who_always_loses_gets_a_turn),
+        cmocka_unit_test(test_the_line_forgets_who_is_silent),
         cmocka_unit_test(test_a_turn_ends),
         cmocka_unit_test(test_turns_have_an_order),
         cmocka_unit_test(test_a_turn_waits_for_what_is_promised),
