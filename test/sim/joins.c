@@ -211,6 +211,7 @@ static bool point_play(enum party party, bool power, uint64_t after, unsigned *f
         .data_bytes_max = 16 * MIB,
         .chunk_bytes = 64 * KIB,
         .session_timeout_ns = 20 * NS_PER_S,
+        .lane_silent_ns = NS_PER_S,
         .request_timeout_ns = 20 * NS_PER_S,
         .schedule_ns_max = NS_PER_US,
     };
