@@ -193,16 +193,26 @@ class Dev(unittest.TestCase):
         self.assertEqual(self.last_line(DEMO_WAITS="1000", DEV_PROGRAM_LIMIT_S="1"),
                          (1, f"{FEW_COUNT - 2} passed, 1 failed"))
 
-    def test_a_driver_that_hangs_says_where_and_ends_what_it_has_started(self):
-        program = ("import subprocess, cluster; "
-                   "child = subprocess.Popen(['sleep', '1000'], start_new_session=True); "
-                   "print(child.pid, flush=True); child.wait()")
-        result = subprocess.run(["/usr/bin/python3", "-c", program], capture_output=True, text=True,
-                                timeout=60, check=False, env={
-                                    **os.environ, "SHOAL_TEST_LIMIT_S": "1",
-                                    "PYTHONPATH": os.path.join(ROOT, "test", "e2e")})
+    def driver(self, program, **environment):
+        return subprocess.run(["/usr/bin/python3", "-c", program], capture_output=True, text=True,
+                              timeout=60, check=False, env={
+                                  **os.environ, **environment,
+                                  "PYTHONPATH": os.path.join(ROOT, "test", "e2e")})
+
+    def test_a_driver_that_hangs_says_so(self):
+        result = self.driver("import time, cluster; time.sleep(1000)", SHOAL_TEST_LIMIT_S="1")
         self.assertEqual(result.returncode, 1)
-        for words in ("has not ended in 1 s", "in wait", f"{result.stdout.strip()} sleep 1000"):
+        self.assertIn("has not ended in 1 s", result.stderr)
+
+    def test_a_driver_that_is_late_says_where_and_ends_what_it_has_started(self):
+        result = self.driver("import subprocess, threading, cluster; "
+                             "child = subprocess.Popen(['sleep', '1000'], start_new_session=True); "
+                             "print(child.pid, flush=True); "
+                             "threading.Thread(target=cluster.end_late, args=[7]).start(); "
+                             "child.wait()")
+        self.assertEqual(result.returncode, 1)
+        for words in ("has not ended in 7 s", "most recent call first",
+                      f"{result.stdout.strip()} sleep 1000"):
             self.assertIn(words, result.stderr)
         with self.assertRaises((ProcessLookupError, FileNotFoundError)):
             while True:
