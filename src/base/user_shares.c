@@ -56,12 +56,15 @@ bool user_shares_take(struct user_shares *shares, uint32_t uid) {
 }
 
 bool user_shares_may(struct user_shares *shares, uint32_t uid) {
-    bool may = user_shares_take(shares, uid);
-
-    if (may) {
-        user_shares_put(shares, uid);
+    if (uid == 0) {
+        return true;
     }
-    return may;
+    if (atomic_load_explicit(&shares->counts[uid % SHARES_USERS], memory_order_relaxed) >=
+        user_shares_of_user(shares)) {
+        note_refused(shares, uid);
+        return false;
+    }
+    return atomic_load_explicit(&shares->others, memory_order_relaxed) < of_others(shares);
 }
 
 void user_shares_add(struct user_shares *shares, uint32_t uid) {

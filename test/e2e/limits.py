@@ -626,9 +626,8 @@ def start_with(cluster, descriptors):
     return result
 
 
-def fewer_descriptors_at_a_start(cluster):
-    """Mounts that a daemon with more served: one with too few is refused by its line, one with few
-    serves them all, and a start with more has nothing left of that."""
+def start_with_mounts(cluster):
+    """Six mounts, and of each a file that is open, with its number in it."""
     cluster.start()
     mounts = [cluster.mount]
     for number in range(5):
@@ -639,6 +638,13 @@ def fewer_descriptors_at_a_start(cluster):
     for number, mount in enumerate(mounts):
         put(os.path.join(mount, f"file{number}"), b"%d" % number)
         handles.append(os.open(os.path.join(mount, f"file{number}"), os.O_RDWR))
+    return mounts, handles
+
+
+def fewer_descriptors_at_a_start(cluster):
+    """Mounts that a daemon with more served: one with too few is refused by its line, one with few
+    serves them all, and a start with more has nothing left of that."""
+    mounts, handles = start_with_mounts(cluster)
     for end in (cluster.stop, cluster.kill):
         end()
         result = start_with(cluster, 60)
@@ -680,16 +686,7 @@ def connections_made_smaller(cluster):
             thread.join(AGAIN_LIMIT_S)
             expect(not thread.is_alive(), "a write hangs")
 
-    cluster.start()
-    mounts = [cluster.mount]
-    for number in range(5):
-        mounts.append(os.path.join(cluster.top, f"mount{number}"))
-        os.mkdir(mounts[-1])
-        cluster.mount_apart(mounts[-1])
-    handles = []
-    for number, mount in enumerate(mounts):
-        put(os.path.join(mount, f"file{number}"), b"%d" % number)
-        handles.append(os.open(os.path.join(mount, f"file{number}"), os.O_RDWR))
+    mounts, handles = start_with_mounts(cluster)
     goes(put, os.path.join(cluster.mount, "more"), bytes(MIB))
     overwrite_all()
     before = connections()

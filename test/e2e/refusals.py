@@ -762,28 +762,21 @@ def _(scene):
     return up_mounted(scene)
 
 
-@row("few-threads", 1, "threads cannot be had", "raise the limit (ulimit -u")
-def _(scene):
+def too_few_threads(name, count):
     """No root: of his threads there is no such limit."""
-    path = scene.new_directory()
-    os.chown(path, NOBODY, NOBODY)
-    os.chmod(scene.top, 0o755)
-    scene.user = NOBODY
-    scene.limits = ["--nproc=20"]
-    scene.must_name = path
-    return ["up", path]
+    @row(name, 1, "threads cannot be had", "raise the limit (ulimit -u")
+    def _(scene):
+        path = scene.new_directory()
+        os.chown(path, NOBODY, NOBODY)
+        os.chmod(scene.top, 0o755)
+        scene.user = NOBODY
+        scene.limits = [f"--nproc={count}"]
+        scene.must_name = path
+        return ["up", path]
 
 
-@row("fewest-threads", 1, "threads cannot be had", "raise the limit (ulimit -u")
-def _(scene):
-    """Not even those that look at DIR."""
-    path = scene.new_directory()
-    os.chown(path, NOBODY, NOBODY)
-    os.chmod(scene.top, 0o755)
-    scene.user = NOBODY
-    scene.limits = ["--nproc=1"]
-    scene.must_name = path
-    return ["up", path]
+too_few_threads("few-threads", 20)
+too_few_threads("fewest-threads", 1)  # not even those that look at DIR
 
 
 @row("small-files", 1, "cannot be started", "would be larger than a limit allows")

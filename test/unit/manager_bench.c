@@ -297,6 +297,15 @@ union request_body end_of(uint64_t session, uint64_t incarnation) {
     return (union request_body){.session_end = {.session = session, .incarnation = incarnation}};
 }
 
+union request_body node_join_of(uint64_t key, uint32_t target_count, const char *address) {
+    return (union request_body){
+        .node_join = {.key_high = key,
+                      .key_low = 1,
+                      .target_count = target_count,
+                      .ready = address != NULL,
+                      .address = {(const uint8_t *)address, address ? strlen(address) : 0}}};
+}
+
 union request_body begin_of(uint32_t node, uint64_t incarnation, const char *origin) {
     return (union request_body){
         .session_begin = {node, incarnation, {(const uint8_t *)origin, strlen(origin)}}};
@@ -348,6 +357,15 @@ void manager_dies(struct bench *bench, bool power) {
     manager_abandon(bench->manager);
     bench->manager = NULL;
     bench->env = sim_restart(bench->process);
+}
+
+void manager_again(struct bench *bench, enum manager_end end) {
+    if (end == MANAGER_STOPS) {
+        assert_int_equal(manager_ends(bench), 0);
+    } else {
+        manager_dies(bench, end == MANAGER_LOSES_POWER);
+    }
+    manager_begins(bench);
 }
 
 /* In steps so small that nothing gets done beside what is waited for. */

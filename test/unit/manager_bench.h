@@ -90,6 +90,8 @@ void start_for(struct bench *bench, struct asked *asked, uint64_t patience_ns, u
 void start(struct bench *bench, struct asked *asked, uint16_t opcode, union request_body request);
 union request_body end_of(uint64_t session, uint64_t incarnation);
 union request_body begin_of(uint32_t node, uint64_t incarnation, const char *origin);
+/* address: NULL where the node is not ready yet. */
+union request_body node_join_of(uint64_t key, uint32_t target_count, const char *address);
 int ask(struct bench *bench, struct asked *asked, uint16_t opcode, union request_body request);
 uint64_t begin(struct bench *bench, uint32_t node, uint64_t incarnation, const char *origin);
 int renew(struct bench *bench, uint64_t session, uint64_t incarnation);
@@ -98,6 +100,9 @@ uint32_t told(const struct bench *bench);
 /* The group of a target that has joined answers from now on. */
 void joiner_begins(struct bench *bench, struct target *joiner, uint32_t target);
 void manager_dies(struct bench *bench, bool power);
+enum manager_end { MANAGER_STOPS, MANAGER_IS_KILLED, MANAGER_LOSES_POWER, MANAGER_ENDS };
+/* It ends in that way, and begins again. */
+void manager_again(struct bench *bench, enum manager_end end);
 /* In steps so small that nothing gets done beside what is waited for. */
 void finish(struct bench *bench, const struct asked *asked);
 

@@ -259,20 +259,11 @@ static void test_nobody_ends_anothers_session(void **state) {
         0);
 }
 
-static union request_body join_of(uint64_t key, uint32_t target_count, const char *address) {
-    return (union request_body){
-        .node_join = {.key_high = key,
-                      .key_low = 1,
-                      .target_count = target_count,
-                      .ready = address != NULL,
-                      .address = {(const uint8_t *)address, address ? strlen(address) : 0}}};
-}
-
 static struct node_join_reply join(struct bench *bench, uint64_t key, uint32_t target_count,
                                    const char *address) {
     struct asked asked;
 
-    assert_int_equal(ask(bench, &asked, OP_NODE_JOIN, join_of(key, target_count, address)), 0);
+    assert_int_equal(ask(bench, &asked, OP_NODE_JOIN, node_join_of(key, target_count, address)), 0);
     return asked.call.reply.node_join;
 }
 
@@ -447,13 +438,13 @@ static void test_who_may_not_join(void **state) {
         union request_body request;
         int result;
     } rows[] = {
-        {join_of(0, 1, NULL), 0}, /* key_low is 1: a key */
+        {node_join_of(0, 1, NULL), 0}, /* key_low is 1: a key */
         {{.node_join = {.target_count = 1}}, -ERR_INVALID},
-        {join_of(70, 65, NULL), -ERR_INVALID},
-        {join_of(70, 1, "10.0.0.2"), -ERR_INVALID},
-        {join_of(70, 1, "10.0.0.2:7400"), -ERR_OTHER_CLUSTER},
-        {join_of(0, 2, NULL), 0}, /* as before */
-        {join_of(0, 2, "10.0.0.2:7400"), -ERR_INVALID},
+        {node_join_of(70, 65, NULL), -ERR_INVALID},
+        {node_join_of(70, 1, "10.0.0.2"), -ERR_INVALID},
+        {node_join_of(70, 1, "10.0.0.2:7400"), -ERR_OTHER_CLUSTER},
+        {node_join_of(0, 2, NULL), 0}, /* as before */
+        {node_join_of(0, 2, "10.0.0.2:7400"), -ERR_INVALID},
     };
     struct asked asked;
 
@@ -471,7 +462,7 @@ static void test_joins_share_a_version(void **state) {
     struct cluster_map *map;
 
     for (uint64_t i = 0; i < NODES; i++) {
-        start(bench, &asked[i], OP_NODE_JOIN, join_of(100 + i, 1, NULL));
+        start(bench, &asked[i], OP_NODE_JOIN, node_join_of(100 + i, 1, NULL));
     }
     pass(bench, 5 * NS_PER_S);
     map = map_of(bench);
@@ -497,7 +488,7 @@ static void test_a_map_that_no_record_holds(void **state) {
     for (int ready = 0; ready < 2; ready++) {
         for (uint64_t i = 0; i < NODES; i++) {
             start(bench, &asked[i], OP_NODE_JOIN,
-                  join_of(100 + i, 1, ready ? "10.0.0.2:7400" : NULL));
+                  node_join_of(100 + i, 1, ready ? "10.0.0.2:7400" : NULL));
         }
         pass(bench, 10 * NS_PER_S);
         for (uint64_t i = 0; i < NODES; i++) {
@@ -510,22 +501,17 @@ static void test_a_map_that_no_record_holds(void **state) {
     assert_in_range(refused, 1, NODES - 1);
     assert_int_equal(ask(bench, &revoked, OP_KEY_REVOKE, revoke), 0);
     assert_int_equal(join(bench, 5000, 1, NULL).node, NODES + 2);
-    union request_body last = join_of(0, 1, NULL);
+    union request_body last = node_join_of(0, 1, NULL);
     int r = 0;
     for (uint64_t i = 0; r == 0; i++) {
         assert_true(i < NODES);
-        last = join_of(100 + i, 1, "10.0.0.2:7400");
+        last = node_join_of(100 + i, 1, "10.0.0.2:7400");
         r = ask(bench, &revoked, OP_NODE_JOIN, last);
     }
     assert_int_equal(r, -ERR_NO_SPACE);
     uint32_t targets = manager_map(bench->manager)->target_count;
-    for (int end = 0; end < 3; end++) {
-        if (end == 0) {
-            assert_int_equal(manager_ends(bench), 0);
-        } else {
-            manager_dies(bench, end == 2);
-        }
-        manager_begins(bench);
+    for (enum manager_end end = 0; end < MANAGER_ENDS; end++) {
+        manager_again(bench, end);
         assert_int_equal(ask(bench, &revoked, OP_NODE_JOIN, last), -ERR_NO_SPACE);
         assert_int_equal(manager_map(bench->manager)->target_count, targets);
         assert_int_equal(manager_map(bench->manager)->node_count, NODES + 2);
@@ -538,7 +524,7 @@ static void test_a_map_that_no_record_holds(void **state) {
 static uint32_t mdt_joins(struct bench *bench, struct target *joiner) {
     bool is_first = joiner == &bench->joiner;
     uint64_t key = is_first ? 90 : 91;
-    union request_body request = join_of(key, 1, NULL);
+    union request_body request = node_join_of(key, 1, NULL);
     struct asked asked;
 
     request.node_join.mdt_count = UINT32_MAX;
@@ -546,7 +532,7 @@ static uint32_t mdt_joins(struct bench *bench, struct target *joiner) {
     assert_int_equal(asked.call.reply.node_join.mdt_count, 1);
     uint32_t target = asked.call.reply.node_join.first_target;
     joiner_begins(bench, joiner, target);
-    request = join_of(key, 2, is_first ? "10.0.0.9:7400" : "10.0.0.10:7400");
+    request = node_join_of(key, 2, is_first ? "10.0.0.9:7400" : "10.0.0.10:7400");
     request.node_join.mdt_count = 1;
     assert_int_equal(ask(bench, &asked, OP_NODE_JOIN, request), 0);
     return target;
@@ -651,7 +637,7 @@ static uint32_t mdts_get(struct bench *bench) {
     uint32_t count = 0;
 
     for (uint64_t key = 200; reply.mdt_count > 0; key++) {
-        union request_body request = join_of(key, 1, NULL);
+        union request_body request = node_join_of(key, 1, NULL);
         struct asked asked;
 
         request.node_join.mdt_count = UINT32_MAX;
@@ -817,7 +803,7 @@ static void test_a_giver_that_is_away(void **state) {
 static void test_an_older_copy_does_nothing(void **state) {
     struct bench *bench = *state;
     struct node_join_reply reply = join(bench, 70, 1, NULL);
-    union request_body request = join_of(70, 1, "10.0.0.2:7400");
+    union request_body request = node_join_of(70, 1, "10.0.0.2:7400");
     struct asked asked;
 
     request.node_join.map_version = reply.map_version;
@@ -825,24 +811,24 @@ static void test_an_older_copy_does_nothing(void **state) {
     request.node_join.map_version = asked.call.reply.node_join.map_version + 1;
     assert_int_equal(ask(bench, &asked, OP_NODE_JOIN, request), -ERR_OLD_COPY);
     assert_non_null(strstr(bench->line, "older copy: node 2 has version"));
-    assert_int_equal(ask(bench, &asked, OP_NODE_JOIN, join_of(71, 1, NULL)), -ERR_OLD_COPY);
+    assert_int_equal(ask(bench, &asked, OP_NODE_JOIN, node_join_of(71, 1, NULL)), -ERR_OLD_COPY);
     assert_int_equal(ask(bench, &asked, OP_SESSION_BEGIN, begin_of(1, 100, "/mnt")), -ERR_OLD_COPY);
     /* By the map that its own node has. */
     manager_dies(bench, false);
     bench->map.version = 50;
     manager_begins(bench);
-    assert_int_equal(ask(bench, &asked, OP_NODE_JOIN, join_of(71, 1, NULL)), -ERR_OLD_COPY);
+    assert_int_equal(ask(bench, &asked, OP_NODE_JOIN, node_join_of(71, 1, NULL)), -ERR_OLD_COPY);
     assert_non_null(strstr(bench->line, "older copy: this node has version 50"));
     manager_dies(bench, false);
     bench->map.version = 5;
     manager_begins(bench);
-    assert_int_equal(ask(bench, &asked, OP_NODE_JOIN, join_of(71, 1, NULL)), 0);
+    assert_int_equal(ask(bench, &asked, OP_NODE_JOIN, node_join_of(71, 1, NULL)), 0);
 }
 
 /* The copy is of before that node joined. */
 static void test_an_older_copy_does_nothing_by_a_stranger_s_word(void **state) {
     struct bench *bench = *state;
-    union request_body request = join_of(70, 1, "10.0.0.2:7400");
+    union request_body request = node_join_of(70, 1, "10.0.0.2:7400");
     struct asked asked;
 
     request.node_join.map_version = 2;
@@ -851,7 +837,7 @@ static void test_an_older_copy_does_nothing_by_a_stranger_s_word(void **state) {
     assert_int_equal(ask(bench, &asked, OP_NODE_JOIN, request), -ERR_OLD_COPY);
     assert_non_null(
         strstr(bench->line, "a node at 10.0.0.2:7400, which it does not know, has ver"));
-    assert_int_equal(ask(bench, &asked, OP_NODE_JOIN, join_of(71, 1, NULL)), -ERR_OLD_COPY);
+    assert_int_equal(ask(bench, &asked, OP_NODE_JOIN, node_join_of(71, 1, NULL)), -ERR_OLD_COPY);
 }
 
 /* What the map says after one of two nodes has told the names of its keys. */
@@ -875,7 +861,7 @@ static void test_all_have_a_key_before_it_signs(void **state) {
     assert_int_equal(key_ring_names(bench->keys, names), 2);
     const uint64_t newer = names[0].value;
     const uint64_t older = names[1].value;
-    const union request_body other = join_of(70, 1, "10.0.0.2:7400");
+    const union request_body other = node_join_of(70, 1, "10.0.0.2:7400");
     (void)join(bench, 70, 1, NULL);
     (void)join(bench, 70, 1, "10.0.0.2:7400");
     first = &manager_map(bench->manager)->nodes[0];

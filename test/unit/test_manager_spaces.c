@@ -288,16 +288,6 @@ static void test_versions_run_short(void **state) {
     free(map);
 }
 
-static void manager_again(struct bench *bench, int end) {
-    if (end == 0) {
-        assert_int_equal(manager_ends(bench), 0);
-    } else {
-        manager_dies(bench, end == 2);
-    }
-    manager_begins(bench);
-    pass(bench, NS_PER_S);
-}
-
 /* Three quarters of the versions that a map holds: one more leaves out a target that is full, then
  * none does, also behind each end of the manager; a node that joins still makes one. */
 static void test_versions_for_full_targets_run_out(void **state) {
@@ -306,11 +296,12 @@ static void test_versions_for_full_targets_run_out(void **state) {
 
     first_tells(bench, 960, 100);
     first_has(bench, most, 1, OST + 1);
-    for (int end = 0; end < 3; end++) {
+    for (enum manager_end end = 0; end < MANAGER_ENDS; end++) {
         first_tells(bench, 100, 960);
         pass(bench, NS_PER_S * 60);
         first_has(bench, most, 1, OST + 1);
         manager_again(bench, end);
+        pass(bench, NS_PER_S);
     }
     uint32_t first = node_joins(bench);
     struct cluster_map *map = map_of(bench);
@@ -375,20 +366,22 @@ static void test_versions_run_out(void **state) {
     }
     uint32_t last = reply.first_target + OF_NODE - 1;
     assert_int_equal(manager_map(bench->manager)->pool_count, MAP_POOL_VERSIONS_MAX - KEPT);
-    for (int end = 0; end < 3; end++) {
+    for (enum manager_end end = 0; end < MANAGER_ENDS; end++) {
         joins_are_refused(bench, number++);
         manager_again(bench, end);
+        pass(bench, NS_PER_S);
     }
     pass(bench, 11 * NS_PER_S);
     for (uint32_t i = 0; i < KEPT; i++) {
         assert_int_equal(lose(bench, last - i), 0);
     }
     assert_int_equal(manager_map(bench->manager)->pool_count, MAP_POOL_VERSIONS_MAX);
-    for (int end = 0; end < 3; end++) {
+    for (enum manager_end end = 0; end < MANAGER_ENDS; end++) {
         joins_are_refused(bench, number++);
         pass(bench, 11 * NS_PER_S);
         assert_int_equal(lose(bench, last - KEPT), -ERR_NO_SPACE);
         manager_again(bench, end);
+        pass(bench, NS_PER_S);
     }
     first_tells(bench, 960, 100);
     assert_int_equal(manager_map(bench->manager)->pool_count, MAP_POOL_VERSIONS_MAX);
