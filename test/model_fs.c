@@ -3,7 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TYPE_BITS = 0170000, FILE_BITS = 07777, SET_UID = 04000, SET_GID = 02000, STICKY = 01000 };
+enum { TYPE_BITS = 0170000, REGULAR = 0100000, FILE_BITS = 07777 };
+enum { SET_UID = 04000, SET_GID = 02000, STICKY = 01000 };
 enum { T_FIFO = 1, T_CHR = 2, T_DIR = 4, T_BLK = 6, T_REG = 8, T_LNK = 10, T_SOCK = 12 };
 enum { MAY_EXEC = 1, MAY_WRITE = 2, MAY_READ = 4 };
 #define SIZE_LIMIT ((UINT64_C(1) << 62) - 1)
@@ -708,6 +709,26 @@ static void owner_change(const struct model_who *who, struct model_inode *inode,
     inode->uid = change->set & MODEL_SET_UID ? change->uid : inode->uid;
 }
 
+/* Another session has it open for writing, and it would begin to act for its owner or group. */
+static int acts_check(const struct model_who *who, const struct model_inode *inode,
+                      const struct model_change *change) {
+    struct model_inode after = *inode;
+
+    owner_change(who, &after, change);
+    bool same = after.uid == inode->uid && after.gid == inode->gid;
+    uint32_t acted = same ? inode->mode & ~without_set_ids(inode->mode) : 0;
+    uint32_t acts = after.mode & ~without_set_ids(after.mode);
+    if ((inode->mode & TYPE_BITS) != REGULAR || (acts & ~acted) == 0) {
+        return 0;
+    }
+    for (uint32_t i = 0; i < MODEL_SESSIONS; i++) {
+        if (i != change->session && inode->write_opens[i] > 0) {
+            return -ERR_IN_USE;
+        }
+    }
+    return 0;
+}
+
 int model_setattr(struct model_fs *fs, const struct model_who *who, struct model_inode *inode,
                   const struct model_change *change) {
     (void)fs;
@@ -717,6 +738,7 @@ int model_setattr(struct model_fs *fs, const struct model_who *who, struct model
     int r = change->set & MODEL_SET_SIZE ? size_check(who, inode, change)
                                          : times_check(who, inode, change->set);
     r = r < 0 ? r : owner_check(who, inode, change);
+    r = r < 0 ? r : acts_check(who, inode, change);
     if (r == 0 && (change->set & MODEL_SET_SIZE) && change->size > SIZE_LIMIT) {
         r = -ERR_FILE_TOO_BIG;
     }

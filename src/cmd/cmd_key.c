@@ -2,11 +2,13 @@
  * in files and memory only, never on a command line or a screen. */
 #include "cmd/find.h"
 #include "host/machine.h"
+#include "host/plain_file.h"
 #include "host/secret_file.h"
 #include "node/key_path.h"
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { SERIAL_DIGITS = 16 };
@@ -127,31 +129,68 @@ static int run_mount(const struct verb *verb, int argc, char **argv) {
     return status;
 }
 
-static int run_add(const struct verb *verb, int argc, char **argv) {
+/* The file by a path that stays its own: what is read and what is written in its place are looked
+ * up one after the other, and nobody else may lay something there meanwhile, or see what comes. */
+static int own_find(const struct verb *verb, const char *path, char **ret_path) {
+    int r = plain_file_resolve(path, ret_path);
+
+    if (r < 0) {
+        return verb_fail(verb, "%s cannot be found: %s", path, err_text(r));
+    }
+    if (plain_file_is_own_for_good(*ret_path)) {
+        return EXIT_OK;
+    }
+    int status = verb_fail(verb,
+                           "%s is not yours alone: make it and the directories on the way to it "
+                           "yours or root's, and let nobody else write there",
+                           *ret_path);
+    free(*ret_path);
+    return status;
+}
+
+/* Both files are the caller's for good. */
+static int add_own(const struct verb *verb, const char *path, const char *newer_path) {
     char problem[KEY_PROBLEM_BYTES];
     struct key_file file;
     struct key_file newer;
+    int status = file_read(verb, path, &file);
 
-    if (argc != 4 || argv[2][0] == '-' || argv[3][0] == '-') {
-        return verb_usage(verb, "add takes the file to change, and the one with the new key");
-    }
-    int status = file_read(verb, argv[2], &file);
     if (status != EXIT_OK) {
         return status;
     }
-    status = file_read(verb, argv[3], &newer);
+    status = file_read(verb, newer_path, &newer);
     if (status == EXIT_OK) {
         if (key_file_add(&file, &newer, problem) < 0) {
-            status = verb_fail(verb, "%s: %s", argv[2], problem);
+            status = verb_fail(verb, "%s: %s", path, problem);
         } else {
-            status = file_write(verb, argv[2], &file, secret_file_replace);
+            status = file_write(verb, path, &file, secret_file_replace);
         }
         key_file_wipe(&newer);
     }
     if (status == EXIT_OK) {
-        file_tell(argv[2], &file);
+        file_tell(path, &file);
     }
     key_file_wipe(&file);
+    return status;
+}
+
+static int run_add(const struct verb *verb, int argc, char **argv) {
+    char *path;
+    char *newer_path;
+
+    if (argc != 4 || argv[2][0] == '-' || argv[3][0] == '-') {
+        return verb_usage(verb, "add takes the file to change, and the one with the new key");
+    }
+    int status = own_find(verb, argv[2], &path);
+    if (status != EXIT_OK) {
+        return status;
+    }
+    status = own_find(verb, argv[3], &newer_path);
+    if (status == EXIT_OK) {
+        status = add_own(verb, path, newer_path);
+        free(newer_path);
+    }
+    free(path);
     return status;
 }
 

@@ -85,17 +85,14 @@ static int directory_flush(const char *path) {
     return r;
 }
 
-/* A file of this content under a name that nobody else uses. old: whose owner it gets; or NULL. */
-static int beside_write(const char *path, struct bytes content, const struct stat *old) {
+/* A file of this content under a name that nobody else uses. */
+static int beside_write(const char *path, struct bytes content) {
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, SECRET_MODE);
 
     if (fd < 0) {
         return err_from_errno(errno);
     }
     int r = result_of(fchmod(fd, SECRET_MODE));
-    if (r == 0 && old) {
-        r = result_of(fchown(fd, old->st_uid, old->st_gid));
-    }
     if (r == 0) {
         r = content_write(fd, content);
     }
@@ -121,7 +118,7 @@ int secret_file_make(const char *path, struct bytes content) {
         return -ERR_EXISTS;
     }
     if (r == 0) {
-        r = beside_write(beside, content, NULL);
+        r = beside_write(beside, content);
     }
     if (r < 0) {
         return r;
@@ -132,24 +129,23 @@ int secret_file_make(const char *path, struct bytes content) {
 }
 
 int secret_file_replace(const char *path, struct bytes content) {
-    char there[PATH_MAX]; /* what a link leads to, so that the link stays */
     char beside[PATH_MAX];
     struct stat status;
 
-    if (!realpath(path, there) || stat(there, &status) < 0) {
+    if (lstat(path, &status) < 0) {
         return err_from_errno(errno);
     }
-    int r = beside_name(there, beside);
+    int r = S_ISREG(status.st_mode) ? beside_name(path, beside) : -ERR_NOT_FILE;
     if (r == 0) {
-        r = beside_write(beside, content, &status);
+        r = beside_write(beside, content);
     }
     if (r < 0) {
         return r;
     }
-    r = result_of(rename(beside, there));
+    r = result_of(rename(beside, path));
     if (r < 0) {
         (void)unlink(beside);
         return r;
     }
-    return directory_flush(there);
+    return directory_flush(path);
 }

@@ -10,5 +10,6 @@
 MUST_CHECK int secret_file_read(const char *path, struct buffer *buffer);
 /* -ERR_EXISTS: something is there, and stays as it is. */
 MUST_CHECK int secret_file_make(const char *path, struct bytes content);
-/* Replaces a file that is there; its owner stays. */
+/* Replaces a file that is there, by one of the caller's. path: as plain_file_resolve gives it;
+ * -ERR_NOT_FILE: a symbolic link. */
 MUST_CHECK int secret_file_replace(const char *path, struct bytes content);

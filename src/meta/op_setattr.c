@@ -1,5 +1,6 @@
 /* setattr: mode, owner, times, size. All checks come before the first change; when several are
- * refused, the first of size, times, owner, mode names the error. */
+ * refused, the first of size, times, owner, mode names the error, and after them who writes to a
+ * file that would begin to act for its owner. */
 #include "meta/directory.h"
 #include "meta/group_internal.h"
 #include "meta/inode.h"
@@ -46,6 +47,20 @@ static int owner_changes(const struct setattr_request *request, struct inode_row
     row->uid = owner.uid;
     row->gid = owner.gid;
     return r;
+}
+
+/* What another session opened for writing before it got these bits, it may write to as if it had
+ * none: bytes in chunks ask no metadata target, and a mount believes the mode that it saw last. So
+ * nothing begins to act for its owner or group before those have closed it. */
+static int acts_check(const struct transaction *transaction, struct ino ino,
+                      const struct inode_row *before, const struct inode_row *after) {
+    bool same = before->uid == after->uid && before->gid == after->gid;
+    uint32_t acted = same ? permission_acts(before->mode) : 0;
+    bool begins = mode_is_regular(after->mode) && (permission_acts(after->mode) & ~acted) != 0;
+
+    return begins && opens_any_writer(&transaction->group->opens, ino, transaction->session)
+               ? -ERR_IN_USE
+               : 0;
 }
 
 static int times_check(const struct setattr_request *request, const struct inode_row *row) {
@@ -97,6 +112,7 @@ static int changes_make(struct transaction *transaction, const struct setattr_re
     int r = request->valid & SETATTR_SIZE ? size_check(transaction, request, row) : 0;
     r = r < 0 ? r : times_check(request, row);
     r = r < 0 ? r : owner_changes(request, row);
+    r = r < 0 ? r : acts_check(transaction, request->ino, &before, row);
     if (r == 0 && (request->valid & SETATTR_SIZE)) {
         r = truncate_stage(transaction, request->ino, request->size, row);
         truncate_drop_set_ids(&request->who, row);

@@ -108,6 +108,10 @@ uint32_t permission_drop_set_ids(uint32_t mode) {
     return mode & MODE_GROUP_EXECUTE ? mode & ~(uint32_t)MODE_SETGID : mode;
 }
 
+uint32_t permission_acts(uint32_t mode) {
+    return mode & ~permission_drop_set_ids(mode);
+}
+
 uint32_t permission_drop_set_ids_by(const struct credentials *who, struct ownership what) {
     uint32_t mode = permission_drop_set_ids(what.mode);
 

@@ -38,6 +38,8 @@ MUST_CHECK int permission_times(const struct credentials *who, uint32_t valid,
                                 struct ownership what);
 /* What a write or truncation by somebody else, or a change of owner, leaves of a file's mode. */
 uint32_t permission_drop_set_ids(uint32_t mode);
+/* Those bits: a regular file that is run acts by them for its owner or its group. */
+uint32_t permission_acts(uint32_t mode);
 /* Likewise of a write by one whose groups are known: set-group-ID without group execution stays for
  * root and members of the group only. */
 uint32_t permission_drop_set_ids_by(const struct credentials *who, struct ownership what);

@@ -8,6 +8,7 @@ The last line counts.
 """
 
 import contextlib
+import errno
 import json
 import os
 import shutil
@@ -293,6 +294,32 @@ def keys_are_for_no_directory_of_others(ground):
         with contextlib.suppress(BlockingIOError):
             door.accept()
             raise Failed("what listens there was asked")
+
+
+def keys_are_added_to_no_file_of_others(ground):
+    """Who owns the file, or may lay another one in its place, would get to know the new key."""
+    key = ground.cluster.key
+    newer = os.path.join(ground.roots, "newer")
+    key("new", newer)
+    names = [os.path.join(folder, "members") for folder in (ground.users, ground.roots)]
+    for name in names:
+        key("new", name)
+    before = content(names[0])
+    refused(key_add(ground, names[0], newer), names[0], "not yours alone")
+    refused(key_add(ground, names[1], names[0]), names[0], "not yours alone")
+    os.chown(names[1], NOBODY, NOBODY)
+    refused(key_add(ground, names[1], newer), names[1], "not yours alone")
+    expect(content(names[0]) == before, "the user's file has changed")
+    os.chown(names[1], 0, 0)
+    link = os.path.join(ground.shared, "link")
+    os.symlink(names[1], link)
+    result = key_add(ground, link, newer)
+    expect(result.returncode == 0 and names[1] in result.stdout, result.stderr)
+    expect(os.path.islink(link) and len(content(names[1])) > len(before), "the key is elsewhere")
+
+
+def key_add(ground, file, newer):
+    return ground.cluster.run("key", "add", file, newer)
 
 
 # The way to a mount point.
@@ -704,6 +731,88 @@ def set_group_id_is_the_groups(ground):
         expect(mode_of(tool) == left, f"made by {groups} it has {mode_of(tool)}")
 
 
+# Set-user-ID through several mounts.
+
+# Says that it has opened the file, writes when it is told to, closes when it is told to.
+WRITES = """
+import os, sys
+fd = os.open(sys.argv[1], os.O_WRONLY)
+print("open", flush=True)
+for line in sys.stdin:
+    if line == "close\\n":
+        os.close(fd)
+    else:
+        os.pwrite(fd, line.encode(), 0)
+    print("done", flush=True)
+"""
+
+
+class Writer:
+    """A program of the user's that has a file open for writing."""
+
+    def __init__(self, path):
+        self.process = subprocess.Popen([*AS_USER, sys.executable, "-c", WRITES, path],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        expect(self.process.stdout.readline() == "open\n", f"{path} is not opened")
+
+    def does(self, word):
+        print(word, file=self.process.stdin, flush=True)
+        expect(self.process.stdout.readline() == "done\n", f"the user's {word} fails")
+
+    def end(self):
+        self.process.kill()
+        self.process.communicate()
+
+
+def nothing_acts_for_root_that_others_write(ground):
+    """Who has a file open by one mount goes by the mode that he saw there: root can't make a
+    program of his own of it by another one before it is closed. Who opens it later takes the bits
+    away."""
+    cluster = ground.cluster
+    cluster.start()
+    other = os.path.join(cluster.top, "mount-other")
+    os.mkdir(other)
+    cluster.mount_apart(other)
+    for size in (100, 100000):  # beside its attributes, and in chunks
+        path = os.path.join(cluster.mount, f"program-{size}")
+        with open(path, "wb") as file:
+            file.write(b"x" * size)
+        os.chown(path, NOBODY, NOBODY)
+        os.chmod(path, 0o755)
+        writer = Writer(os.path.join(other, f"program-{size}"))
+        try:
+            writer.does("his, before")
+            os.chown(path, 0, 0)
+            acts_not(path, 0o4755)
+            acts_not(path, 0o2755)
+            writer.does("his, after")
+            expect(mode_of(path) == "0o755", f"the mode is {mode_of(path)}")
+            writer.does("close")
+            wait_until(lambda path=path: acts(path, 0o6757), "a file that he has closed")
+        finally:
+            writer.end()
+        writer = Writer(os.path.join(other, f"program-{size}"))
+        try:
+            writer.does("his, late")
+            wait_until(lambda path=path: mode_of(path) == "0o757", "a mode without the bits")
+        finally:
+            writer.end()
+    cluster.run("umount", other)
+
+
+def acts(path, mode):
+    try:
+        os.chmod(path, mode)
+    except OSError as error:
+        expect(error.errno == errno.EBUSY, f"it is answered {error}")
+        return False
+    return True
+
+
+def acts_not(path, mode):
+    expect(not acts(path, mode), f"{path} gets mode {oct(mode)} while others write to it")
+
+
 # A daemon that is none, in a directory that was named to root's verbs.
 
 HOSTILE = """
@@ -775,13 +884,14 @@ def answers_have_an_end(ground):
 
 
 TESTS = [no_rename_walks_without_end, half_requests_silence_nobody, names_of_rings_are_not_taken,
-         a_start_that_fails_leaves_no_ring,
-         open_files_are_shared_out, open_files_of_all_mounts_are_shared_out,
-         set_group_id_is_the_groups, verbs_believe_no_other_user, answers_are_no_orders,
-         answers_have_an_end, up_takes_no_directory_of_others,
-         up_takes_nothing_of_others_in_its_directory, up_takes_nothing_that_others_may_write_to,
-         log_is_no_link, names_are_no_orders, mount_of_others_has_no_set_id,
-         directory_that_others_may_move_has_no_set_id, keys_are_for_no_directory_of_others,
+         a_start_that_fails_leaves_no_ring, open_files_are_shared_out,
+         open_files_of_all_mounts_are_shared_out, set_group_id_is_the_groups,
+         nothing_acts_for_root_that_others_write, verbs_believe_no_other_user,
+         answers_are_no_orders, answers_have_an_end, up_takes_no_directory_of_others,
+         up_takes_nothing_of_others_in_its_directory,
+         up_takes_nothing_that_others_may_write_to, log_is_no_link, names_are_no_orders,
+         mount_of_others_has_no_set_id, directory_that_others_may_move_has_no_set_id,
+         keys_are_for_no_directory_of_others, keys_are_added_to_no_file_of_others,
          mount_point_is_not_led_astray, readers_wait_for_no_writer,
          bench_takes_no_files_of_others, bench_takes_no_folder_that_others_may_write_to,
          bench_follows_no_link, bench_goes_on, bench_in_the_daemon]

@@ -460,6 +460,13 @@ static int apply_make(struct tree *tree, const struct work *work) {
     return model_make(tree->fs, &place, &what, &inode);
 }
 
+/* A mount that was killed may have it open for writing until its session is over: it can't get
+ * set-id bits before. */
+static bool is_still_open_elsewhere(const struct work *work) {
+    return work->kind == WORK_CHMOD && work->error == EBUSY && is_type(work->inode, REGULAR) &&
+           (work->mode & 06000) != 0;
+}
+
 static int apply_change(struct tree *tree, const struct work *work) {
     struct model_change change = {
         .size = work->size, .mode = work->mode & 07777, .uid = work->flags, .gid = work->flags + 1};
@@ -468,6 +475,9 @@ static int apply_change(struct tree *tree, const struct work *work) {
                  : work->kind == WORK_CHOWN  ? MODEL_SET_UID | MODEL_SET_GID
                  : work->kind == WORK_UTIMES ? MODEL_SET_MTIME
                                              : MODEL_SET_SIZE;
+    if (is_still_open_elsewhere(work)) {
+        return -ERR_IN_USE;
+    }
     int r = model_setattr(tree->fs, &tree_root, work->inode, &change);
     if (r == 0 && change.set == MODEL_SET_SIZE) {
         tree_cut(work->inode, work->size);

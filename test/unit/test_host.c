@@ -92,7 +92,8 @@ static void test_secret_files_are_the_owners_alone(void **state) {
     assert_memory_equal(text, "one", 3);
     assert_int_equal(symlink("secret", link_path), 0);
     assert_int_equal(secret_file_make(link_path, two), -ERR_EXISTS);
-    assert_int_equal(secret_file_replace(link_path, two), 0);
+    assert_int_equal(secret_file_replace(link_path, two), -ERR_NOT_FILE);
+    assert_int_equal(secret_file_replace(path, two), 0);
     umask(mask);
     assert_int_equal(lstat(link_path, &status), 0);
     assert_true(S_ISLNK(status.st_mode));
