@@ -6,7 +6,7 @@ import os
 import shutil
 
 import machine
-from mounts import Cluster, Failed, Passthrough, forget, stopping
+from mounts import Cluster, Failed, Passthrough, forget, stopping, up
 
 PASSTHROUGH = "libfuse's passthrough_ll"
 NAMES = ("create", "stat", "open", "unlink")
@@ -14,6 +14,7 @@ ROUNDS = {"create": "create", "stat": "stat, cold", "open": "open + close", "unl
           "write": "50 KiB files written", "read": "50 KiB files read cold",
           "randread": "4 KiB O_DIRECT reads", "randwrite": "4 KiB O_DIRECT writes"}
 PAIRS = 5  # at least
+FILES = 20000  # fewer where the pass-through can't have so many descriptors
 NEAR = 0.1  # a ratio so close to its bar is looked at again
 AGAIN = 10  # times more
 
@@ -26,6 +27,10 @@ class Memory:
         self.ours = Cluster(bench.shoal, os.path.join(self.top, "data"), bench.folder("mount"))
         self.through = bench.passthrough and Passthrough(
             bench.passthrough, os.path.join(self.top, "source"), bench.folder("mount"))
+        self.files = 1000 if bench.smoke else FILES
+        if self.through:
+            with up(self.through):
+                self.files = min(self.files, self.through.inodes_max)
 
     def stop(self):
         stopping((self.ours, self.through))
@@ -90,13 +95,13 @@ def turns(bench, places, threads, what, pairs, count):
         for place in order if number % 2 == 0 else order[::-1]:
             if place:
                 found[place.name] = bench.take_turn(
-                    place, lambda place: measure(bench, place, threads, what))
+                    place, lambda place: measure(bench, place, threads, what, places.files))
         for name, ours in found["shoal"].items():
             theirs = found.get("passthrough_ll", {}).get(name)
             pairs.setdefault(name, []).append((ours, theirs))
 
 
-def measure(bench, place, threads, what):
+def measure(bench, place, threads, what, files):
     """{row: {rate, cpu_us}}, everything forgotten by the kernel before each phase."""
     found = {}
 
@@ -109,16 +114,15 @@ def measure(bench, place, threads, what):
         return {"rate": row["ops_per_s"], "cpu_us": row["server_cpu_s"] * 1e6 / row["ops"]}
 
     for dirs in what["names"]:
-        files = 1000 if bench.smoke else 20000
         for name in NAMES:
             said = f"{ROUNDS[name]}, {dirs} director{'y' if dirs == 1 else 'ies'}"
             found[said] = phase(name, "meta", 2, str(threads), "--dirs", str(dirs), "--files",
                                 str(files))
     if what["samples"]:
-        files = ["--files", "500" if bench.smoke else "5000"]
+        small = ["--files", "500" if bench.smoke else "5000"]
         for name in ("write", "read"):
-            found[ROUNDS[name]] = phase(name, "small", 3, str(threads), *files)
-        bench.run(place, "small", "--threads", str(threads), *files, "--phases", "delete")
+            found[ROUNDS[name]] = phase(name, "small", 3, str(threads), *small)
+        bench.run(place, "small", "--threads", str(threads), *small, "--phases", "delete")
     for deep in what["deep"]:
         size = ["--size", "64M" if bench.smoke else "512M"]
         bench.run(place, "big", "--threads", str(deep), *size, "--phases", "write")

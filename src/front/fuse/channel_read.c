@@ -68,7 +68,9 @@ static bool thread_park(struct channel_thread *thread) {
  * keeps a thread from reading what waits, so then all read. */
 static void thread_found(struct channel_thread *thread, bool at_once, size_t bytes) {
     struct channel_threads *all = thread->all;
-    bool large = fuse_request_is_large(thread->request, bytes);
+    bool large =
+        fuse_request_is_large(thread->request, bytes) &&
+        !(aside_serves_one(&thread->aside) && fuse_request_is_short(thread->request, bytes));
     unsigned limit = large ? all->reader_count : MAX(all->reader_count / 2, 1u);
     unsigned active =
         (unsigned)atomic_load_explicit(&all->readers.active_count, memory_order_relaxed);
@@ -105,6 +107,10 @@ static int thread_poll(struct channel_thread *thread, size_t *ret_bytes) {
             return r;
         }
         thread->busy_since_ns = 0;
+        if (aside_is(&thread->aside)) {
+            aside_missed(&thread->aside);
+            return -ERR_PENDING;
+        }
         now_ns = env_now_ns(env);
         if (end_ns == 0)
             end_ns = now_ns + POLL_NS;
@@ -136,6 +142,13 @@ static int thread_read(struct channel_thread *thread, size_t *ret_bytes) {
     }
     thread->request->descriptor = thread->descriptor;
     return channel_dev_read(thread->descriptor, thread->request, ret_bytes);
+}
+
+static void thread_took(struct channel_thread *thread, size_t bytes) {
+    int active = atomic_load_explicit(&thread->all->readers.active_count, memory_order_relaxed);
+
+    aside_took(&thread->aside, request_header(thread->request)->pid,
+               active == 1 && fuse_request_is_short(thread->request, bytes), thread->at_once);
 }
 
 /* One that was read; where another user may wait, it waits for its turn. */
@@ -181,6 +194,7 @@ void channel_read_serve(struct channel_thread *thread) {
     for (;;) {
         channel_thread_run_idle(thread);
         if (fair_wait(&thread->all->front->fair)) {
+            aside_leave(&thread->aside);
             if (thread_serve_turns(thread) < 0)
                 break;
             continue;
@@ -193,7 +207,9 @@ void channel_read_serve(struct channel_thread *thread) {
         }
         if (thread_read(thread, &bytes) < 0)
             break;
-        if (bytes > 0)
+        if (bytes > 0) {
+            thread_took(thread, bytes);
             thread_begin(thread, bytes);
+        }
     }
 }

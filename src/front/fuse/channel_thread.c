@@ -141,10 +141,16 @@ static void thread_serve(struct channel_thread *thread) {
     struct channel_threads *all = thread->all;
     enum channel_mode mode = thread_mode(thread);
 
-    if (mode == CHANNEL_URING && thread->index < channel_uring_threads(all->uring))
+    if (mode == CHANNEL_URING && thread->index < channel_uring_threads(all->uring)) {
+        aside_join(all->aside, &thread->aside, false);
         channel_uring_serve(all->uring, thread);
-    else if (mode == CHANNEL_URING || (mode == CHANNEL_DEV && thread->index < all->reader_count))
+    } else if (mode == CHANNEL_DEV && thread->index < all->reader_count) {
+        aside_join(all->aside, &thread->aside, true);
         channel_read_serve(thread);
+    } else if (mode == CHANNEL_URING) {
+        channel_read_serve(thread);
+    }
+    aside_part(&thread->aside);
     if (mode != CHANNEL_NONE && (mode != CHANNEL_DEV || thread->index < all->reader_count)) {
         /* Nobody would serve what the kernel still has: programs would wait for ever. */
         if (channel_dev_connected(all->dev))
@@ -235,6 +241,7 @@ int channel_threads_start(struct channel_threads *threads) {
     sigfillset(&all_signals);
     sigdelset(&all_signals, SIGBUS); /* A thread's own: blocked, it would pass by a handler. */
     pthread_sigmask(SIG_SETMASK, &all_signals, &before);
+    threads->aside = aside_open(threads->options->env, threads->wanted_count, ASIDE_DEAR_NS);
     while (started < threads->wanted_count && r == 0) {
         r = thread_start(&threads->threads[started]);
         if (r == 0)
@@ -299,6 +306,7 @@ void channel_threads_free(struct channel_threads *threads) {
         channel_threads_go(threads, CHANNEL_NONE);
     for (unsigned i = 0; i < threads->count; i++)
         pthread_join(threads->threads[i].thread, NULL);
+    aside_close(threads->aside);
     /* Whoever ended the last request on a thread that isn't ours is done in an instant. */
     while (atomic_load(&threads->front->requests.leaving_count) > 0)
         (void)sched_yield();

@@ -1,6 +1,7 @@
 /* What the sources of a mount's requests share with the threads that they run on. */
 #pragma once
 #include "env/env_linux.h"
+#include "front/fuse/channel_aside.h"
 #include "front/fuse/channel_thread.h"
 #include "front/fuse/channel_uring.h"
 #include "front/fuse/readers.h"
@@ -18,6 +19,7 @@ struct channel_thread {
     bool at_once;                 /* what was read last was there at the first look */
     uint64_t busy_since_ns;       /* no read came back empty since; 0: the last one did */
     struct reader reader;
+    struct aside_thread aside;
 };
 
 struct channel_threads {
@@ -25,6 +27,7 @@ struct channel_threads {
     struct channel_dev *dev;
     struct channel_uring *uring; /* NULL: none is wanted */
     const struct fuse_options *options;
+    struct aside *aside; /* NULL: none can */
     unsigned wanted_count;
     unsigned reader_count;     /* of them, that read the device where it is the source */
     struct readers readers;    /* closed: the mount is gone */

@@ -262,6 +262,8 @@ static void entry_run(struct uring_entry *entry, bool at_once) {
         .bytes = sizeof(struct abi_out_header), .error = -EIO, .unique = in.unique};
     channel_uring_reply(request);
     queue_grow(entry->queue);
+    aside_took(&serving->aside, in.pid, is_good && fuse_request_is_short(request, in.bytes),
+               at_once);
     if (is_good && channel_thread_put_turn(serving, request, in.bytes, at_once))
         return;
     if (!is_good || fuse_request_run(request, in.bytes))
@@ -347,6 +349,7 @@ void channel_uring_serve(struct channel_uring *uring, struct channel_thread *ser
         if (outbox_commit(thread) || thread->arrived.first)
             continue;
         if (fair_wait(&uring->front->fair)) {
+            aside_leave(&serving->aside);
             /* Commits go to the kernel, and what has come is seen, before each turn. */
             (void)env_loop_poll(env);
             if (!thread->arrived.first)

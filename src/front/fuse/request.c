@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* Of what size on a second thread brings more than it takes from the programs: measured. */
-enum { READ_LARGE_BYTES = 32768, WRITE_LARGE_BYTES = 65536 };
+enum { READ_LARGE_BYTES = 32768, READ_SHORT_BYTES = 65536, WRITE_LARGE_BYTES = 65536 };
 
 enum {
     GROUPS_MAX = 1024, /* what a shoal_identity takes */
@@ -70,7 +70,7 @@ int request_prepare_handle(struct fuse_request *request, enum shoal_operation op
     return VERDICT_SUBMIT;
 }
 
-bool fuse_request_is_large(const struct fuse_request *request, size_t in_bytes) {
+static bool moves_more(const struct fuse_request *request, size_t in_bytes, size_t read_bytes) {
     const struct abi_in_header *header = request_header(request);
     const void *body = request_body(request);
     const struct abi_read_in *read = body;
@@ -83,11 +83,19 @@ bool fuse_request_is_large(const struct fuse_request *request, size_t in_bytes) 
 
     static_assert(offsetof(struct abi_read_in, size) == offsetof(struct abi_write_in, size),
                   "read alike");
-    return (op->start == fuse_op_read && read->size > READ_LARGE_BYTES) ||
+    return (op->start == fuse_op_read && read->size > read_bytes) ||
            (op->start == fuse_op_write && read->size > WRITE_LARGE_BYTES) ||
            (op->start == fuse_op_fallocate && allocate->length > WRITE_LARGE_BYTES) ||
            ((op->start == fuse_op_copy || op->start == fuse_op_copy_64) &&
             copy->length > WRITE_LARGE_BYTES);
+}
+
+bool fuse_request_is_large(const struct fuse_request *request, size_t in_bytes) {
+    return moves_more(request, in_bytes, READ_LARGE_BYTES);
+}
+
+bool fuse_request_is_short(const struct fuse_request *request, size_t in_bytes) {
+    return !moves_more(request, in_bytes, READ_SHORT_BYTES);
 }
 
 /* Finds the names behind the body. Everything that is read later is checked here, except that a

@@ -111,6 +111,8 @@ void fuse_request_answer_early(struct fuse_request *request, int error);
 /* Whether the in_bytes bytes at request_header are a READ of more than 32 KiB or a WRITE of more
  * than 64 KiB. */
 bool fuse_request_is_large(const struct fuse_request *request, size_t in_bytes);
+/* Likewise, one that moves no more than 64 KiB, as that of a small file does. */
+bool fuse_request_is_short(const struct fuse_request *request, size_t in_bytes);
 
 /* For ops: the shoal_request set up for an operation on the header's inode, as its caller. */
 struct shoal_request *request_prepare(struct fuse_request *request, enum shoal_operation operation);

@@ -1,0 +1,388 @@
+/* The threads themselves, and the watcher. */
+#include "front/fuse/channel_aside.h"
+#include "front/fuse/channel_wakeup.h"
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    STREAK = 8,
+    OTHERS_EACH = 4, /* what another program's request counts, of which one of its own takes one */
+    OTHERS_MAX = 16, /* then it is not the only one */
+    MISSES_MAX = 2,  /* then the program may be elsewhere */
+    MOVES_MAX = 8,   /* in so many requests: it does not stay where it is */
+    MOVES_EVERY = 256,
+    LOOK_NS = 4000000,
+    BACKOFF_LEAST_NS = 10000000,
+    BACKOFF_MOST_NS = 320000000,
+    LONG_NS = 50000000, /* who stood aside so long did so for good reason */
+    MEASURE_S = 10,
+    STAT_BYTES = 512,
+    STAT_STATE = 0, /* fields behind the name, in parentheses: proc(5) */
+    STAT_CPU = 36,
+};
+
+struct aside {
+    struct env *env;
+    pthread_t watcher;
+    cpu_set_t cpus; /* of the process */
+    uint64_t dear_ns;
+    atomic_bool is_dear;          /* a wake-up of another CPU */
+    _Atomic uint64_t measured_ns; /* when that was measured; 0: it is wanted */
+    pthread_mutex_t mutex;        /* guards what follows */
+    pthread_cond_t changed;
+    bool is_over;
+    bool sleeps; /* nobody stands aside, or wants to */
+    unsigned count;
+    unsigned count_max;
+    struct aside_thread *threads[];
+};
+
+static int policy_set(int thread_id, int policy) {
+    const struct sched_param none = {0};
+
+    return sched_setscheduler(thread_id, policy, &none);
+}
+
+/* The field of /proc/ID/stat behind the name, which may hold anything; 0: not to be had. */
+static char stat_field(uint32_t id, unsigned field, int *ret_number) {
+    char path[32];
+    char text[STAT_BYTES];
+
+    (void)snprintf(path, sizeof path, "/proc/%u/stat", id);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return 0;
+    }
+    ssize_t size = read(fd, text, sizeof text - 1);
+    close(fd);
+    text[MAX(size, 0)] = '\0';
+    const char *at = strrchr(text, ')');
+    for (unsigned i = 0; at && i <= field; i++) {
+        at = strchr(at + 1, ' ');
+    }
+    if (!at) {
+        return 0;
+    }
+    *ret_number = (int)strtol(at + 1, NULL, 10);
+    return at[1];
+}
+
+static int cpu_of(uint32_t program) {
+    int cpu = -1;
+
+    return stat_field(program, STAT_CPU, &cpu) && cpu < CPU_SETSIZE ? cpu : -1;
+}
+
+static bool wants_cpu(int thread_id) {
+    int number;
+
+    return stat_field((uint32_t)thread_id, STAT_STATE, &number) == 'R';
+}
+
+/* Watching. */
+
+static void thread_restore(const struct aside_thread *thread) {
+    (void)policy_set(thread->thread_id, SCHED_OTHER);
+    if (thread->follows) {
+        (void)sched_setaffinity(thread->thread_id, sizeof thread->all->cpus, &thread->all->cpus);
+    }
+}
+
+static void backoff_set(struct aside_thread *thread, uint64_t now_ns, bool wanted_cpu) {
+    if (!wanted_cpu || now_ns - thread->since_ns > LONG_NS) {
+        thread->backoff_ns = 0;
+    } else {
+        thread->backoff_ns =
+            MIN(MAX(2 * thread->backoff_ns, (uint64_t)BACKOFF_LEAST_NS), (uint64_t)BACKOFF_MOST_NS);
+    }
+    thread->not_before_ns = now_ns + thread->backoff_ns;
+}
+
+/* False: it does not stand aside. */
+static bool thread_watch(struct aside *aside, struct aside_thread *thread) {
+    int state = atomic_load(&thread->state);
+    uint64_t begun = atomic_load_explicit(&thread->begun, memory_order_relaxed);
+
+    if (state == ASIDE_NONE) {
+        return false;
+    }
+    if (begun != thread->seen) {
+        thread->seen = begun;
+        return true;
+    }
+    if (state == ASIDE_ENTERING) {
+        /* Its policy may be on its way: as it is not known to have come, once more each time. */
+        (void)policy_set(thread->thread_id, SCHED_OTHER);
+        return true;
+    }
+    bool wanted_cpu = wants_cpu(thread->thread_id);
+    if (atomic_compare_exchange_strong(&thread->state, &state, ASIDE_ENDING)) {
+        backoff_set(thread, env_now_ns(aside->env), wanted_cpu);
+        thread_restore(thread);
+        atomic_store(&thread->state, ASIDE_NONE);
+    }
+    return false;
+}
+
+static void wakeup_measure(struct aside *aside) {
+    (void)pthread_setaffinity_np(pthread_self(), sizeof aside->cpus, &aside->cpus);
+    uint64_t wakeup_ns = wakeup_measure_ns();
+    atomic_store(&aside->is_dear, wakeup_ns >= aside->dear_ns);
+    atomic_store(&aside->measured_ns, env_now_ns(aside->env));
+}
+
+static void *watch(void *context) {
+    struct aside *aside = context;
+    struct timespec next;
+
+    (void)pthread_setname_np(pthread_self(), "fuse-aside");
+    pthread_mutex_lock(&aside->mutex);
+    while (!aside->is_over) {
+        bool any = false;
+
+        if (atomic_load(&aside->measured_ns) == 0) {
+            wakeup_measure(aside);
+        }
+        for (unsigned i = 0; i < aside->count; i++) {
+            any = thread_watch(aside, aside->threads[i]) || any;
+        }
+        aside->sleeps = !any;
+        if (!any) {
+            pthread_cond_wait(&aside->changed, &aside->mutex);
+            continue;
+        }
+        (void)clock_gettime(CLOCK_MONOTONIC, &next);
+        next.tv_nsec += LOOK_NS;
+        if (next.tv_nsec >= (long)NS_PER_S) {
+            next.tv_nsec -= (long)NS_PER_S;
+            next.tv_sec++;
+        }
+        (void)pthread_cond_timedwait(&aside->changed, &aside->mutex, &next);
+    }
+    pthread_mutex_unlock(&aside->mutex);
+    return NULL;
+}
+
+/* Whether a thread gets its policy back, tried by one that nobody needs. */
+static void *try_policy(void *context) {
+    bool *works = context;
+
+    *works = sched_getscheduler(0) == SCHED_OTHER && policy_set(0, SCHED_IDLE) == 0 &&
+             policy_set(0, SCHED_OTHER) == 0;
+    return NULL;
+}
+
+static bool policy_returns(void) {
+    pthread_t thread;
+    bool works = false;
+
+    if (pthread_create(&thread, NULL, try_policy, &works) != 0) {
+        return false;
+    }
+    pthread_join(thread, NULL);
+    return works;
+}
+
+struct aside *aside_open(struct env *env, unsigned count, uint64_t dear_ns) {
+    struct aside *aside =
+        policy_returns() ? calloc(1, sizeof *aside + count * sizeof aside->threads[0]) : NULL;
+    pthread_condattr_t by_monotonic;
+
+    if (!aside) {
+        return NULL;
+    }
+    aside->env = env;
+    (void)sched_getaffinity(0, sizeof aside->cpus, &aside->cpus);
+    aside->dear_ns = dear_ns;
+    aside->count_max = count;
+    pthread_mutex_init(&aside->mutex, NULL);
+    pthread_condattr_init(&by_monotonic);
+    pthread_condattr_setclock(&by_monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&aside->changed, &by_monotonic);
+    pthread_condattr_destroy(&by_monotonic);
+    if (pthread_create(&aside->watcher, NULL, watch, aside) != 0) {
+        pthread_cond_destroy(&aside->changed);
+        pthread_mutex_destroy(&aside->mutex);
+        free(aside);
+        return NULL;
+    }
+    return aside;
+}
+
+void aside_close(struct aside *aside) {
+    if (!aside) {
+        return;
+    }
+    pthread_mutex_lock(&aside->mutex);
+    aside->is_over = true;
+    pthread_cond_signal(&aside->changed);
+    pthread_mutex_unlock(&aside->mutex);
+    pthread_join(aside->watcher, NULL);
+    pthread_cond_destroy(&aside->changed);
+    pthread_mutex_destroy(&aside->mutex);
+    free(aside);
+}
+
+/* The thread's own. */
+
+void aside_join(struct aside *aside, struct aside_thread *thread, bool follows) {
+    if (!aside) {
+        return;
+    }
+    thread->thread_id = gettid();
+    thread->follows = follows;
+    pthread_mutex_lock(&aside->mutex);
+    if (aside->count < aside->count_max) {
+        aside->threads[aside->count++] = thread;
+        thread->all = aside;
+    }
+    pthread_mutex_unlock(&aside->mutex);
+}
+
+/* A CPU on which the watcher looks around is not idle, so the program would be woken elsewhere. */
+static void watcher_avoid(const struct aside_thread *thread) {
+    cpu_set_t others = thread->all->cpus;
+
+    CPU_CLR((size_t)thread->cpu, &others);
+    (void)pthread_setaffinity_np(thread->all->watcher, sizeof others, &others);
+}
+
+static bool thread_go(struct aside_thread *thread) {
+    cpu_set_t one;
+
+    thread->cpu = cpu_of(thread->program);
+    if (thread->cpu < 0) {
+        return false;
+    }
+    CPU_ZERO(&one);
+    CPU_SET((size_t)thread->cpu, &one);
+    if (sched_setaffinity(0, sizeof one, &one) < 0) {
+        return false;
+    }
+    watcher_avoid(thread);
+    return true;
+}
+
+static void watcher_wake(struct aside *aside) {
+    pthread_mutex_lock(&aside->mutex);
+    if (aside->sleeps) {
+        aside->sleeps = false;
+        pthread_cond_signal(&aside->changed);
+    }
+    pthread_mutex_unlock(&aside->mutex);
+}
+
+/* By what was measured last, which is asked for anew when it is old. */
+static bool is_worth_it(struct aside *aside, uint64_t now_ns) {
+    uint64_t measured_ns = atomic_load(&aside->measured_ns);
+
+    if (measured_ns != 0 && now_ns - measured_ns > MEASURE_S * NS_PER_S) {
+        atomic_store(&aside->measured_ns, 0);
+        watcher_wake(aside);
+    }
+    return atomic_load(&aside->is_dear);
+}
+
+static void thread_enter(struct aside_thread *thread, uint64_t now_ns) {
+    thread->since_ns = now_ns;
+    thread->others = 0;
+    thread->misses = 0;
+    thread->moves = 0;
+    atomic_store(&thread->state, ASIDE_ENTERING);
+    watcher_wake(thread->all);
+    bool good = (!thread->follows || thread_go(thread)) && policy_set(0, SCHED_IDLE) == 0;
+    atomic_store(&thread->state, ASIDE_YES);
+    if (!good) {
+        aside_leave(thread);
+        thread->not_before_ns = now_ns + BACKOFF_MOST_NS;
+    }
+}
+
+void aside_leave(struct aside_thread *thread) {
+    int aside = ASIDE_YES;
+
+    thread->streak = 0;
+    if (thread->all && atomic_load(&thread->state) == ASIDE_YES) {
+        thread_restore(thread); /* While it is watched: it may get no CPU until then. */
+        (void)atomic_compare_exchange_strong(&thread->state, &aside, ASIDE_NONE);
+    }
+}
+
+void aside_part(struct aside_thread *thread) {
+    aside_leave(thread);
+    while (aside_is(thread)) {
+        (void)sched_yield(); /* The watcher ends it right now. */
+    }
+    thread->all = NULL;
+}
+
+bool aside_serves_one(const struct aside_thread *thread) {
+    return thread->streak >= STREAK;
+}
+
+static void program_note(struct aside_thread *thread, uint32_t program) {
+    if (program == 0) {
+        return;
+    }
+    if (program == thread->program) {
+        thread->streak += thread->streak < STREAK;
+        thread->others -= thread->others > 0;
+        return;
+    }
+    thread->others += OTHERS_EACH;
+    if (!aside_is(thread) || thread->others > OTHERS_MAX) {
+        thread->program = program;
+        thread->streak = 0;
+        thread->others = 0;
+    }
+}
+
+void aside_took(struct aside_thread *thread, uint32_t program, bool alone, bool at_once) {
+    uint64_t now_ns;
+
+    if (!thread->all) {
+        return;
+    }
+    atomic_store_explicit(&thread->begun,
+                          atomic_load_explicit(&thread->begun, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
+    program_note(thread, program);
+    if (at_once) {
+        thread->misses = 0;
+    }
+    if (atomic_load(&thread->state) == ASIDE_YES) {
+        if (!alone || !aside_serves_one(thread)) {
+            aside_leave(thread);
+        } else if (atomic_load_explicit(&thread->begun, memory_order_relaxed) % MOVES_EVERY == 0) {
+            thread->moves = 0;
+        }
+        return;
+    }
+    if (alone && aside_serves_one(thread) && !aside_is(thread)) {
+        now_ns = env_now_ns(thread->all->env);
+        if (now_ns >= thread->not_before_ns && is_worth_it(thread->all, now_ns)) {
+            thread_enter(thread, now_ns);
+        }
+    }
+}
+
+void aside_missed(struct aside_thread *thread) {
+    if (!aside_is(thread) || !thread->follows || ++thread->misses < MISSES_MAX) {
+        return;
+    }
+    thread->misses = 0;
+    int before = thread->cpu;
+    int cpu = cpu_of(thread->program);
+    if (cpu == before) {
+        return;
+    }
+    if (cpu < 0 || ++thread->moves > MOVES_MAX || !thread_go(thread)) {
+        aside_leave(thread);
+        thread->not_before_ns = env_now_ns(thread->all->env) + BACKOFF_LEAST_NS;
+    }
+}
