@@ -5,6 +5,9 @@
 enum {
     POLL_NS = 10000,     /* looked for the next request before sleeping */
     POLL_PAUSES = 8,     /* between two looks */
+    LOOK_WORTH = 2,      /* one that finds something makes up for so many that don't */
+    LOOKS_MAX = 16,      /* so many more of these, and it is not done, */
+    LOOKS_AGAIN = 32,    /* but once in so many times */
     SHARE_NS = 250000,   /* without an empty read, then another is to help */
     READS_MAX = 16,      /* between two that are begun, where requests wait */
     LARGE_NS = 10000000, /* for so long a large READ or WRITE keeps all active */
@@ -89,6 +92,19 @@ static void thread_found(struct channel_thread *thread, bool at_once, size_t byt
     }
 }
 
+/* Whether to look again, as what comes next comes soon. Where programs compute beside each other it
+ * doesn't, and looking takes their CPU from them. */
+static bool thread_looks_again(struct channel_thread *thread) {
+    return thread->looks_missed < LOOKS_MAX || thread->dry_count++ % LOOKS_AGAIN == 0;
+}
+
+static void thread_looked(struct channel_thread *thread, bool found) {
+    if (!found)
+        thread->looks_missed += thread->looks_missed < LOOKS_MAX;
+    else
+        thread->looks_missed -= MIN(thread->looks_missed, (unsigned)LOOK_WORTH);
+}
+
 /* The next request, looked for without sleeping for POLL_NS; -ERR_PENDING: there is none.
  * *ret_bytes is 0 when something of this thread is to be run first. */
 static int thread_poll(struct channel_thread *thread, size_t *ret_bytes) {
@@ -102,6 +118,8 @@ static int thread_poll(struct channel_thread *thread, size_t *ret_bytes) {
 
         if (r != -ERR_PENDING) {
             thread->at_once = end_ns == 0;
+            if (end_ns != 0)
+                thread_looked(thread, true);
             if (r == 0)
                 thread_found(thread, end_ns == 0, *ret_bytes);
             return r;
@@ -111,11 +129,15 @@ static int thread_poll(struct channel_thread *thread, size_t *ret_bytes) {
             aside_missed(&thread->aside);
             return -ERR_PENDING;
         }
+        if (end_ns == 0 && !thread_looks_again(thread))
+            return -ERR_PENDING;
         now_ns = env_now_ns(env);
         if (end_ns == 0)
             end_ns = now_ns + POLL_NS;
-        if (now_ns >= end_ns)
+        if (now_ns >= end_ns) {
+            thread_looked(thread, false);
             return -ERR_PENDING;
+        }
         if (env_loop_pending(env) > 0 && env_loop_poll(env) > 0) {
             *ret_bytes = 0;
             return 0;
