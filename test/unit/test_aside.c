@@ -4,7 +4,7 @@
 #include "unit.h"
 #include "env_place.h"
 #include "front/fuse/channel_aside.h"
-#include <errno.h>
+#include <pthread.h>
 #include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -187,6 +187,43 @@ static void test_one_that_begins_nothing_is_itself_again(void **state) {
     scene_close(&scene);
 }
 
+static void *heir_run(void *context) {
+    int *ends = context; /* of a pipe that tells its number, and one that ends it */
+    int thread_id = gettid();
+    char byte;
+
+    (void)!write(ends[1], &thread_id, sizeof thread_id);
+    (void)!read(ends[0], &byte, 1);
+    return NULL;
+}
+
+/* As the kernel makes some for its I/O: they would have its policy for good. */
+static void test_threads_that_it_makes_are_no_heirs(void **state) {
+    struct scene scene;
+    int to[2];
+    int from[2];
+    int thread_id;
+    pthread_t heir;
+
+    scene_open(&scene, *state);
+    assert_int_equal(pipe(to), 0);
+    assert_int_equal(pipe(from), 0);
+    stand_aside(&scene, cpu_first(&scene.cpus, -1));
+    assert_int_equal(pthread_create(&heir, NULL, heir_run, (int[]){to[0], from[1]}), 0);
+    assert_int_equal(read(from[0], &thread_id, sizeof thread_id), sizeof thread_id);
+    uint64_t until_ns = env_now_ns(scene.env) + WAIT_S * NS_PER_S;
+    while (sched_getscheduler(thread_id) != SCHED_OTHER) {
+        assert_true(env_now_ns(scene.env) < until_ns);
+        ask(&scene);
+    }
+    close(to[1]);
+    pthread_join(heir, NULL);
+    close(to[0]);
+    close(from[0]);
+    close(from[1]);
+    scene_close(&scene);
+}
+
 /* Of a program of its own, as threads may not be made behind a fork of one that has some. */
 static int open_without_the_right(void) {
     bool gone = setresuid(NOBODY, NOBODY, NOBODY) == 0;
@@ -220,6 +257,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test_setup_teardown(test_it_goes_where_its_program_goes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_one_that_begins_nothing_is_itself_again, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(test_threads_that_it_makes_are_no_heirs, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_not_without_the_right, set_up, tear_down),
     };
 

@@ -1,13 +1,17 @@
 /* The threads themselves, and the watcher. */
 #include "front/fuse/channel_aside.h"
 #include "front/fuse/channel_wakeup.h"
+#include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#define TASKS "/proc/self/task"
 
 enum {
     STREAK = 8,
@@ -16,11 +20,13 @@ enum {
     MISSES_MAX = 2,  /* then the program may be elsewhere */
     MOVES_MAX = 8,   /* in so many requests: it does not stay where it is */
     MOVES_EVERY = 256,
+    HEIRS_EVERY = 256, /* looks */
     LOOK_NS = 4000000,
     BACKOFF_LEAST_NS = 10000000,
     BACKOFF_MOST_NS = 320000000,
     LONG_NS = 50000000, /* who stood aside so long did so for good reason */
     MEASURE_S = 10,
+    MEASURE_CHEAP_S = 1, /* another program may have kept the CPU awake */
     STAT_BYTES = 512,
     STAT_STATE = 0, /* fields behind the name, in parentheses: proc(5) */
     STAT_CPU = 36,
@@ -36,7 +42,9 @@ struct aside {
     pthread_mutex_t mutex;        /* guards what follows */
     pthread_cond_t changed;
     bool is_over;
-    bool sleeps; /* nobody stands aside, or wants to */
+    bool sleeps;        /* nobody stands aside, or wants to */
+    nlink_t tasks_seen; /* the watcher's, as what follows */
+    unsigned looks;
     unsigned count;
     unsigned count_max;
     struct aside_thread *threads[];
@@ -129,6 +137,45 @@ static bool thread_watch(struct aside *aside, struct aside_thread *thread) {
     return false;
 }
 
+/* Threads that the kernel makes for the I/O of one that stands aside have its policy and its CPU
+ * from it, and keep them. */
+static void heir_free(struct aside *aside, int thread_id) {
+    for (unsigned i = 0; i < aside->count; i++) {
+        if (aside->threads[i]->thread_id == thread_id) {
+            return;
+        }
+    }
+    if (sched_getscheduler(thread_id) == SCHED_IDLE) {
+        (void)policy_set(thread_id, SCHED_OTHER);
+        (void)sched_setaffinity(thread_id, sizeof aside->cpus, &aside->cpus);
+    }
+}
+
+/* Whenever there are more or fewer threads than before, or they may be others by now. */
+static void heirs_free(struct aside *aside) {
+    struct stat status;
+    struct dirent *found;
+    DIR *threads;
+
+    if (stat(TASKS, &status) != 0 ||
+        (status.st_nlink == aside->tasks_seen && ++aside->looks % HEIRS_EVERY != 0)) {
+        return;
+    }
+    threads = opendir(TASKS);
+    if (!threads) {
+        return;
+    }
+    aside->tasks_seen = status.st_nlink;
+    while ((found = readdir(threads))) {
+        int thread_id = (int)strtol(found->d_name, NULL, 10);
+
+        if (thread_id > 0) {
+            heir_free(aside, thread_id);
+        }
+    }
+    closedir(threads);
+}
+
 static void wakeup_measure(struct aside *aside) {
     (void)pthread_setaffinity_np(pthread_self(), sizeof aside->cpus, &aside->cpus);
     uint64_t wakeup_ns = wakeup_measure_ns();
@@ -151,6 +198,7 @@ static void *watch(void *context) {
         for (unsigned i = 0; i < aside->count; i++) {
             any = thread_watch(aside, aside->threads[i]) || any;
         }
+        heirs_free(aside);
         aside->sleeps = !any;
         if (!any) {
             pthread_cond_wait(&aside->changed, &aside->mutex);
@@ -280,12 +328,14 @@ static void watcher_wake(struct aside *aside) {
 /* By what was measured last, which is asked for anew when it is old. */
 static bool is_worth_it(struct aside *aside, uint64_t now_ns) {
     uint64_t measured_ns = atomic_load(&aside->measured_ns);
+    bool is_dear = atomic_load(&aside->is_dear);
+    uint64_t seconds = is_dear ? MEASURE_S : MEASURE_CHEAP_S;
 
-    if (measured_ns != 0 && now_ns - measured_ns > MEASURE_S * NS_PER_S) {
+    if (measured_ns != 0 && now_ns > measured_ns + seconds * NS_PER_S) {
         atomic_store(&aside->measured_ns, 0);
         watcher_wake(aside);
     }
-    return atomic_load(&aside->is_dear);
+    return is_dear;
 }
 
 static void thread_enter(struct aside_thread *thread, uint64_t now_ns) {

@@ -10,7 +10,8 @@
  *
  * Such a thread has next to nothing of a CPU that others want, and may have locks. So a watcher
  * looks at each of them every 4 ms: one that has begun nothing since gets its policy back, and any
- * CPU. If it wanted one, it stands aside again only after a while, twice as long each time.
+ * CPU. If it wanted one, it stands aside again only after a while, twice as long each time. Threads
+ * that the kernel makes for its I/O have its policy from it, and are freed likewise.
  *
  *     none --requests of one program--> entering --policy--> aside --+
  *      ^                                  ^--watcher: policy back    |
@@ -21,7 +22,7 @@
  * the program does not come back there. Over io_uring a queue is its CPU's own.
  *
  * It is not used where waking a thread on another CPU takes less than ASIDE_DEAR_NS, which the
- * watcher measures at first and, as long as threads want to stand aside, each ten seconds; nor
+ * watcher measures at first and, as long as threads want to stand aside, now and then; nor
  * where the process may not take back its policy (CAP_SYS_NICE, or RLIMIT_NICE), or has another one
  * than SCHED_OTHER. test/model/aside.pml proves that no thread is left without a CPU.
  *

@@ -154,8 +154,10 @@ static void request_account(struct fuse_request *request, bool failed) {
     statistics_add(&front->statistics[request->thread_index][number], latency_ns, failed);
 }
 
-static void request_reply_send(struct fuse_request *request, int result) {
-    struct front *front = request->front;
+/* What the calling thread is in the middle of, in fuse_request_run. */
+static _Thread_local const struct fuse_request *running;
+
+static void request_reply_fill(struct fuse_request *request, int result) {
     struct abi_out_header *out = request_reply(request);
 
     if (result < 0) {
@@ -169,14 +171,28 @@ static void request_reply_send(struct fuse_request *request, int result) {
         .error = result,
         .unique = request_header(request)->unique,
     };
-    front->channel->reply(front->channel, request);
+}
+
+static void request_reply_send(struct fuse_request *request) {
+    request->front->channel->reply(request->front->channel, request);
+}
+
+/* One that ends where it was begun is answered when nothing of it is left to do: the program may
+ * take this thread's CPU then, and finds no lock that is held. */
+static void request_reply_all(struct fuse_request *request, int result) {
+    request_reply_fill(request, result);
+    request->unsent = running == request;
+    if (!request->unsent)
+        request_reply_send(request);
 }
 
 void fuse_request_answer_early(struct fuse_request *request, int error) {
     if (request->entry)
         return;
-    if (!request->answered)
-        request_reply_send(request, error);
+    if (!request->answered) {
+        request_reply_fill(request, error);
+        request_reply_send(request);
+    }
     request->answered = true;
 }
 
@@ -209,7 +225,7 @@ static void request_proceed(struct fuse_request *request, int verdict) {
         handle_put(&request->front->handles, request->handle);
     request_account(request, verdict < 0);
     if (verdict != VERDICT_SILENT && !request->answered)
-        request_reply_send(request, verdict);
+        request_reply_all(request, verdict);
     request_end(request);
 }
 
@@ -241,18 +257,18 @@ static void request_reset(struct fuse_request *request, size_t in_bytes) {
     request->with_groups = false;
     request->stage = STAGE_START;
     request->answered = false;
+    request->unsent = false;
     request->body_bytes = 0;
     request->data_bytes = 0;
     atomic_store_explicit(&request->state, REQUEST_RUNNING, memory_order_relaxed);
     interrupts_meet(request, request_header(request)->unique);
 }
 
-bool fuse_request_run(struct fuse_request *request, size_t in_bytes) {
+/* True: it has ended, and nobody else looks at it any more. */
+static bool request_begin(struct fuse_request *request, size_t in_bytes) {
     struct request_pool *pool = &request->front->requests;
     int verdict;
 
-    if (in_bytes < sizeof(struct abi_in_header))
-        return true;
     request_reset(request, in_bytes);
     verdict = request->op->start == fuse_op_silent ? VERDICT_SILENT : request_decode(request);
     if (verdict == 0)
@@ -269,4 +285,17 @@ bool fuse_request_run(struct fuse_request *request, size_t in_bytes) {
     if (atomic_load(&pool->waiting_count) > 0)
         request->front->channel->wake(request->front->channel);
     return true;
+}
+
+bool fuse_request_run(struct fuse_request *request, size_t in_bytes) {
+    const struct fuse_request *outer = running;
+
+    if (in_bytes < sizeof(struct abi_in_header))
+        return true;
+    running = request;
+    bool ended = request_begin(request, in_bytes);
+    running = outer;
+    if (ended && request->unsent)
+        request_reply_send(request);
+    return ended;
 }

@@ -61,6 +61,7 @@ struct fuse_request {
     _Atomic uint64_t number;      /* the kernel's, which it has used for nothing else */
     _Atomic uint64_t interrupted; /* the number, if its program was; interrupts.h */
     bool answered;                /* the program has got its answer already */
+    bool unsent;                  /* its reply is ready */
     const struct op *op;
     size_t in_bytes;
     uint64_t started_ns;
