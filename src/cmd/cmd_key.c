@@ -141,8 +141,8 @@ static int own_find(const struct verb *verb, const char *path, char **ret_path) 
         return EXIT_OK;
     }
     int status = verb_fail(verb,
-                           "%s is not yours alone: make it and the directories on the way to it "
-                           "yours or root's, and let nobody else write there",
+                           "%s is not yours alone: let it be yours, and the directories on the "
+                           "way to it yours or root's, where nobody else may write",
                            *ret_path);
     free(*ret_path);
     return status;

@@ -58,7 +58,9 @@ static int acts_check(const struct transaction *transaction, struct ino ino,
     uint32_t acted = same ? permission_acts(before->mode) : 0;
     bool begins = mode_is_regular(after->mode) && (permission_acts(after->mode) & ~acted) != 0;
 
-    return begins && opens_any_writer(&transaction->group->opens, ino, transaction->session)
+    /* Power may have taken what a session had open that has not come back yet. */
+    return begins && (transaction->group->sessions.unsure_count > 0 ||
+                      opens_any_writer(&transaction->group->opens, ino, transaction->session))
                ? -ERR_IN_USE
                : 0;
 }

@@ -4,18 +4,20 @@
  * its policy back. It enters and leaves as it likes, TURNS times. The watcher looks at it under the
  * mutex, again and again while it stands aside, else sleeps.
  *
- * Proved: the thread always comes to its end, so none is left without a CPU; it ends with its own
- * policy, and the watcher touches it no more then. Memory is taken as sequentially consistent.
+ * Proved: the thread is never left without a CPU while the watcher sleeps; it ends with its own
+ * policy and CPUs, and the watcher touches it no more then. Memory is taken as sequentially
+ * consistent.
  *
  * Mutants, each of which must fail: CLEAR_ENTERING, IDLE_FIRST, NONE_FIRST, PLAIN_LEAVE,
- * UNWATCHED, LOST_WAKE. */
+ * UNWATCHED, LOST_WAKE, NO_LOOK, EARLY_OVER. */
 
 #define TURNS 4
 
 mtype = { none, entering, yes, ending };
 
 mtype state = none;
-bool idle = false; /* the policy */
+bool idle = false;   /* the policy */
+bool pinned = false; /* to its program's CPU */
 byte begun = 0;    /* requests */
 bool locked = false;
 bool asleep = false;
@@ -65,9 +67,11 @@ inline leave(mine) {
             fi
         };
         run_or_starve();
-        idle = false
+        idle = false;
+        pinned = false
 #else
         idle = false;
+        pinned = false;
 #ifdef PLAIN_LEAVE
         state = none
 #else
@@ -84,6 +88,19 @@ inline leave(mine) {
     mine = false
 }
 
+/* Finds its program elsewhere, and follows. */
+inline follow() {
+    run_or_starve();
+    pinned = true;
+    run_or_starve();
+#ifndef NO_LOOK
+    if
+    :: state != yes -> pinned = false
+    :: else
+    fi
+#endif
+}
+
 inline enter() {
 #ifdef IDLE_FIRST
     idle = true;
@@ -94,6 +111,7 @@ inline enter() {
 #else
     state = entering;
     watcher_wake();
+    pinned = true;
     idle = true;
 #endif
     run_or_starve();
@@ -112,14 +130,21 @@ active proctype thread() {
         if
         :: state == none -> enter()
         :: state == yes -> leave(mine)
+        :: state == yes -> follow()
         :: true
         fi
     :: else -> break
     od;
     leave(mine);
     state == none;
-    assert(!idle);
+    assert(!idle && !pinned);
+#ifdef EARLY_OVER
     over = true;
+#else
+    lock();
+    over = true;
+    unlock();
+#endif
     watcher_wake()
 }
 
@@ -146,7 +171,7 @@ active proctype watcher() {
                 :: atomic { saw == entering && state == entering -> state = ending; mine = true }
                 :: saw == entering && state != entering
 #else
-                :: saw == entering -> idle = false; any = true
+                :: saw == entering -> assert(!over); idle = false; any = true
 #endif
                 :: saw == yes ->
                     atomic {
@@ -163,6 +188,7 @@ active proctype watcher() {
 #endif
                     assert(!over);
                     idle = false;
+                    pinned = false;
                     state = none;
                     mine = false
                 :: else

@@ -146,11 +146,35 @@ static void test_writers_of_before_a_start_count(void **state) {
     bench_free(bench);
 }
 
+/* Power may have taken what a session had open that has not come back. */
+static void test_who_may_have_been_a_writer_counts(void **state) {
+    const struct bench_options options = {.seed = 54};
+    struct meta_bench *bench = bench_new(&options);
+    struct ino ino = file_make(bench);
+    struct call call;
+
+    (void)state;
+    bench_prepare(bench, 0, OP_SYNC, &call);
+    assert_int_equal(bench_run(bench, &call), 0);
+    bench_restart(bench, true);
+    bench_attach(bench, OTHER);
+    assert_int_equal(mode_set(bench, OTHER, ino, 04755), -ERR_IN_USE);
+    assert_int_equal(mode_set(bench, OTHER, ino, 0711), 0);
+    for (uint32_t i = 0; i < BENCH_SESSIONS; i++) {
+        if (i != OTHER) {
+            bench_attach(bench, i);
+        }
+    }
+    assert_int_equal(mode_set(bench, OTHER, ino, 04755), 0);
+    bench_free(bench);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_begins_to_act_has_no_other_writer),
         cmocka_unit_test(test_who_may_let_it_act),
         cmocka_unit_test(test_writers_of_before_a_start_count),
+        cmocka_unit_test(test_who_may_have_been_a_writer_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,8 +8,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#ifndef PR_SET_IO_FLUSHER
+#define PR_SET_IO_FLUSHER 57 /* Linux 5.6 */
+#endif
 
 #define TASKS "/proc/self/task"
 
@@ -21,6 +27,9 @@ enum {
     MOVES_MAX = 8,   /* in so many requests: it does not stay where it is */
     MOVES_EVERY = 256,
     HEIRS_EVERY = 256, /* looks */
+    REST_LOOKS = 3,
+    REST_NS = 100000000,
+    TASKS_BYTES = 4096,
     LOOK_NS = 4000000,
     BACKOFF_LEAST_NS = 10000000,
     BACKOFF_MOST_NS = 320000000,
@@ -94,10 +103,20 @@ static bool wants_cpu(int thread_id) {
 
 /* Watching. */
 
+static void cpus_restore(const struct aside *aside, int thread_id) {
+    cpu_set_t any;
+
+    if (sched_setaffinity(thread_id, sizeof aside->cpus, &aside->cpus) < 0) {
+        /* None of these is the process's any more. */
+        memset(&any, 0xff, sizeof any);
+        (void)sched_setaffinity(thread_id, sizeof any, &any);
+    }
+}
+
 static void thread_restore(const struct aside_thread *thread) {
     (void)policy_set(thread->thread_id, SCHED_OTHER);
     if (thread->follows) {
-        (void)sched_setaffinity(thread->thread_id, sizeof thread->all->cpus, &thread->all->cpus);
+        cpus_restore(thread->all, thread->thread_id);
     }
 }
 
@@ -147,70 +166,103 @@ static void heir_free(struct aside *aside, int thread_id) {
     }
     if (sched_getscheduler(thread_id) == SCHED_IDLE) {
         (void)policy_set(thread_id, SCHED_OTHER);
-        (void)sched_setaffinity(thread_id, sizeof aside->cpus, &aside->cpus);
+        cpus_restore(aside, thread_id);
     }
 }
 
-/* Whenever there are more or fewer threads than before, or they may be others by now. */
-static void heirs_free(struct aside *aside) {
-    struct stat status;
-    struct dirent *found;
-    DIR *threads;
+/* Nothing here waits for memory: who has that to give may be one that gets no CPU. */
+static void tasks_read(struct aside *aside, int tasks) {
+    uint64_t entries[TASKS_BYTES / sizeof(uint64_t)];
+    const char *names = (const char *)entries;
+    long size;
 
-    if (stat(TASKS, &status) != 0 ||
-        (status.st_nlink == aside->tasks_seen && ++aside->looks % HEIRS_EVERY != 0)) {
-        return;
+    while ((size = syscall(SYS_getdents64, tasks, entries, sizeof entries)) > 0) {
+        for (long at = 0; at < size;) {
+            const struct dirent64 *found = (const void *)(names + at);
+            int thread_id = (int)strtol(found->d_name, NULL, 10);
+
+            if (thread_id > 0) {
+                heir_free(aside, thread_id);
+            }
+            at += found->d_reclen;
+        }
     }
-    threads = opendir(TASKS);
-    if (!threads) {
+}
+
+/* Where there are more or fewer threads than before; or in any case, as they may be others. */
+static void heirs_free(struct aside *aside, bool in_any_case) {
+    struct stat status;
+    int tasks;
+
+    if (stat(TASKS, &status) != 0 || (status.st_nlink == aside->tasks_seen && !in_any_case &&
+                                      ++aside->looks % HEIRS_EVERY != 0)) {
         return;
     }
     aside->tasks_seen = status.st_nlink;
-    while ((found = readdir(threads))) {
-        int thread_id = (int)strtol(found->d_name, NULL, 10);
-
-        if (thread_id > 0) {
-            heir_free(aside, thread_id);
-        }
+    tasks = open(TASKS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (tasks >= 0) {
+        tasks_read(aside, tasks);
+        close(tasks);
     }
-    closedir(threads);
 }
 
+/* While nobody stands aside, and without the mutex: it takes longer where others compute. */
 static void wakeup_measure(struct aside *aside) {
+    pthread_mutex_unlock(&aside->mutex);
     (void)pthread_setaffinity_np(pthread_self(), sizeof aside->cpus, &aside->cpus);
     uint64_t wakeup_ns = wakeup_measure_ns();
-    atomic_store(&aside->is_dear, wakeup_ns >= aside->dear_ns);
+    if (wakeup_ns != 0) {
+        atomic_store(&aside->is_dear, wakeup_ns >= aside->dear_ns);
+    }
     atomic_store(&aside->measured_ns, env_now_ns(aside->env));
+    pthread_mutex_lock(&aside->mutex);
+}
+
+/* With the mutex, which it leaves meanwhile; ended by watcher_wake, too. */
+static void watcher_wait(struct aside *aside, uint64_t wait_ns) {
+    struct timespec until;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    uint64_t until_ns = (uint64_t)until.tv_nsec + wait_ns;
+    until.tv_sec += (time_t)(until_ns / NS_PER_S);
+    until.tv_nsec = (long)(until_ns % NS_PER_S);
+    (void)pthread_cond_timedwait(&aside->changed, &aside->mutex, &until);
+}
+
+/* Nobody stands aside. What was made for the last one may have come late. */
+static void watcher_rest(struct aside *aside, unsigned looks) {
+    heirs_free(aside, true);
+    aside->sleeps = true;
+    if (looks < REST_LOOKS) {
+        watcher_wait(aside, REST_NS);
+    } else {
+        pthread_cond_wait(&aside->changed, &aside->mutex);
+    }
 }
 
 static void *watch(void *context) {
     struct aside *aside = context;
-    struct timespec next;
+    unsigned rest_looks = 0;
 
     (void)pthread_setname_np(pthread_self(), "fuse-aside");
+    (void)prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0); /* As those that wait for it. */
     pthread_mutex_lock(&aside->mutex);
     while (!aside->is_over) {
         bool any = false;
 
-        if (atomic_load(&aside->measured_ns) == 0) {
-            wakeup_measure(aside);
-        }
         for (unsigned i = 0; i < aside->count; i++) {
             any = thread_watch(aside, aside->threads[i]) || any;
         }
-        heirs_free(aside);
-        aside->sleeps = !any;
-        if (!any) {
-            pthread_cond_wait(&aside->changed, &aside->mutex);
-            continue;
+        aside->sleeps = false;
+        rest_looks = any ? 0 : rest_looks + 1;
+        if (any) {
+            heirs_free(aside, false);
+            watcher_wait(aside, LOOK_NS);
+        } else if (atomic_load(&aside->measured_ns) == 0) {
+            wakeup_measure(aside);
+        } else {
+            watcher_rest(aside, rest_looks);
         }
-        (void)clock_gettime(CLOCK_MONOTONIC, &next);
-        next.tv_nsec += LOOK_NS;
-        if (next.tv_nsec >= (long)NS_PER_S) {
-            next.tv_nsec -= (long)NS_PER_S;
-            next.tv_sec++;
-        }
-        (void)pthread_cond_timedwait(&aside->changed, &aside->mutex, &next);
     }
     pthread_mutex_unlock(&aside->mutex);
     return NULL;
@@ -236,9 +288,19 @@ static bool policy_returns(void) {
     return works;
 }
 
+/* Numbers in /proc are those by which this process knows its threads and programs. */
+static bool proc_is_ours(void) {
+    char text[16];
+    ssize_t size = readlink("/proc/self", text, sizeof text - 1);
+
+    text[MAX(size, 0)] = '\0';
+    return size > 0 && strtol(text, NULL, 10) == getpid();
+}
+
 struct aside *aside_open(struct env *env, unsigned count, uint64_t dear_ns) {
-    struct aside *aside =
-        policy_returns() ? calloc(1, sizeof *aside + count * sizeof aside->threads[0]) : NULL;
+    struct aside *aside = proc_is_ours() && policy_returns()
+                              ? calloc(1, sizeof *aside + count * sizeof aside->threads[0])
+                              : NULL;
     pthread_condattr_t by_monotonic;
 
     if (!aside) {
@@ -247,6 +309,7 @@ struct aside *aside_open(struct env *env, unsigned count, uint64_t dear_ns) {
     aside->env = env;
     (void)sched_getaffinity(0, sizeof aside->cpus, &aside->cpus);
     aside->dear_ns = dear_ns;
+    atomic_store(&aside->is_dear, dear_ns == 0);
     aside->count_max = count;
     pthread_mutex_init(&aside->mutex, NULL);
     pthread_condattr_init(&by_monotonic);
@@ -304,8 +367,8 @@ static bool thread_go(struct aside_thread *thread) {
     cpu_set_t one;
 
     thread->cpu = cpu_of(thread->program);
-    if (thread->cpu < 0) {
-        return false;
+    if (thread->cpu < 0 || !CPU_ISSET((size_t)thread->cpu, &thread->all->cpus)) {
+        return false; /* Not to be seen, or where this process may not go. */
     }
     CPU_ZERO(&one);
     CPU_SET((size_t)thread->cpu, &one);
@@ -367,6 +430,10 @@ void aside_part(struct aside_thread *thread) {
     aside_leave(thread);
     while (aside_is(thread)) {
         (void)sched_yield(); /* The watcher ends it right now. */
+    }
+    if (thread->all) {
+        pthread_mutex_lock(&thread->all->mutex); /* It looks at none meanwhile. */
+        pthread_mutex_unlock(&thread->all->mutex);
     }
     thread->all = NULL;
 }
@@ -434,5 +501,7 @@ void aside_missed(struct aside_thread *thread) {
     if (cpu < 0 || ++thread->moves > MOVES_MAX || !thread_go(thread)) {
         aside_leave(thread);
         thread->not_before_ns = env_now_ns(thread->all->env) + BACKOFF_LEAST_NS;
+    } else if (atomic_load(&thread->state) != ASIDE_YES) {
+        cpus_restore(thread->all, thread->thread_id); /* The watcher has, before that. */
     }
 }
