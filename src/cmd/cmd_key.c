@@ -134,8 +134,11 @@ static int run_mount(const struct verb *verb, int argc, char **argv) {
 static int own_find(const struct verb *verb, const char *path, char **ret_path) {
     int r = plain_file_resolve(path, ret_path);
 
+    if (r == -ERR_NOT_FOUND) {
+        return verb_fail(verb, "%s: there is no such file", path);
+    }
     if (r < 0) {
-        return verb_fail(verb, "%s cannot be found: %s", path, err_text(r));
+        return verb_fail(verb, "%s cannot be read: %s", path, err_text(r));
     }
     if (plain_file_is_own_for_good(*ret_path)) {
         return EXIT_OK;

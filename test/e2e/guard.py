@@ -734,7 +734,7 @@ def set_group_id_is_the_groups(ground):
 # Set-user-ID through several mounts.
 
 # Says that it has opened the file, writes when it is told to, closes when it is told to.
-WRITES = """
+WRITES_AS_TOLD = """
 import os, sys
 fd = os.open(sys.argv[1], os.O_WRONLY)
 print("open", flush=True)
@@ -751,7 +751,7 @@ class Writer:
     """A program of the user's that has a file open for writing."""
 
     def __init__(self, path):
-        self.process = subprocess.Popen([*AS_USER, sys.executable, "-c", WRITES, path],
+        self.process = subprocess.Popen([*AS_USER, sys.executable, "-c", WRITES_AS_TOLD, path],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         expect(self.process.stdout.readline() == "open\n", f"{path} is not opened")
 
