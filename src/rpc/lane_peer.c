@@ -5,7 +5,8 @@
  *        ^      and has calls, or no other one is open              |
  *        '---- a lane is welcomed, or an open one hears something --'
  *
- * Calls end for that only while no lane is open; those of threads that sleep may be broken as well.
+ * Calls end for that also while a lane is open: one that has heard nothing since then may be broken
+ * as well, as that of a thread that sleeps, which finds it out when it uses it next.
  *
  * While it is away one lane, the prober, tries on also when nobody waits: so it is known to be away
  * at any moment, and a call whose patience is over needs no attempt of its own. Without a prober
@@ -124,8 +125,7 @@ bool call_has_waited(const struct lane_peer *peer, const struct call *call, uint
     uint64_t end_ns = BUG(NEW_PATIENCE) ? call->deadline_ns : since_ns + call->patience_ns;
 
     return call->patience_ns > 0 && since_ns > 0 && now_ns >= end_ns &&
-           atomic_load_explicit(&peer->prober, memory_order_relaxed) &&
-           atomic_load_explicit(&peer->open_count, memory_order_relaxed) == 0;
+           atomic_load_explicit(&peer->prober, memory_order_relaxed);
 }
 
 void call_extend(const struct lane *lane, struct call *call) {

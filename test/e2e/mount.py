@@ -116,7 +116,6 @@ def patience_has_an_end(cluster):
 
 
 ENDS_S = 0.1  # what an interrupted call may take
-TRIES = 5
 AT_ONCE = 80  # more than a mount has buffers for requests
 # Named by what the call is; `file` is open, and has 1 MiB.
 WAITS = {
@@ -176,21 +175,6 @@ def ends_soon(processes, number, what):
     return time.monotonic() - start
 
 
-def one_ends(cluster, process, number, call):
-    wait_until(lambda: is_in_a_call(process), f"the wait of {call}")
-    wait_until(lambda: "does not answer" in cluster.log_end("mount.log"), "its line")
-    return ends_soon([process], number, call)
-
-
-def tried_until_short(once):
-    """Other work of the machine may hold one up, not each."""
-    for _ in range(TRIES):
-        took = once()
-        if took <= ENDS_S:
-            break
-    return took
-
-
 def who_is_interrupted_does_not_wait(cluster):
     """While the daemon is away; also many at once, and with what follows."""
     cluster.start()
@@ -203,11 +187,13 @@ def who_is_interrupted_does_not_wait(cluster):
     for kills in (True, False):
         number = signal.SIGKILL if kills else signal.SIGUSR1
         for call in WAITS:
-            took = tried_until_short(lambda: one_ends(
-                cluster, waiting(file, name, call, kills), number, call))
+            process = waiting(file, name, call, kills)
+            wait_until(lambda: is_in_a_call(process), f"the wait of {call}")
+            wait_until(lambda: "does not answer" in cluster.log_end("mount.log"), "its line")
+            took = ends_soon([process], number, call)
             longest = max(longest, took)
             if took > ENDS_S:
-                raise Failed(f"{call}: signal {number} took {took:.3f} s at least")
+                raise Failed(f"{call}: signal {number} took {took:.3f} s")
     many = [waiting(file, name, "stat", True) for _ in range(AT_ONCE)]
     for process in many:
         wait_until(lambda: is_in_a_call(process), "all waits")

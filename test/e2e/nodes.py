@@ -1123,10 +1123,10 @@ def patience_is_counted_from_the_death(nodes):
     gone.kill()
     gone.start()
     same(path, content)
-    # Taking back what those that are there have promised is one more wait at most.
+    # Taking back what those that are there have promised is not another wait.
     gone.kill()
     number, took = timed(functools.partial(os.posix_fallocate, file, 0, 2 * len(content)))
-    if number != errno.EIO or not PATIENCE_S - AT_ONCE_S < took < 2 * PATIENCE_S + 3:
+    if number != errno.EIO or not PATIENCE_S - AT_ONCE_S < took < PATIENCE_S + 3:
         raise Failed(f"fallocate ends with {number} after {took} s")
     gone.start()
     wait_until(is_back, "its return after a fallocate")

@@ -313,7 +313,12 @@ static void patience_does_not_begin_anew_for_who_slept(void **state) {
     server_goes();
     ask_patiently(1, OP_MKDIR);
     wait_done(2);
-    assert_int_equal(it.calls[1].result, -ERR_TIMED_OUT); /* As one lane counts as open. */
+    assert_int_equal(it.calls[1].result, -ERR_AWAY);
+    uint64_t begin_ns = env_now_ns(it.env);
+    ask_patiently(2, OP_MKDIR);
+    wait_done(3);
+    assert_int_equal(it.calls[2].result, -ERR_AWAY);
+    assert_true(env_now_ns(it.env) - begin_ns < AT_ONCE_NS);
     assert_int_equal(sem_post(&sleeper.woken), 0);
     run_until(sleeper_is_over, &sleeper);
     assert_int_equal(pthread_join(sleeper.thread, NULL), 0);
