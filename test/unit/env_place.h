@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define SHORT_NS (50 * NS_PER_MS)
@@ -51,6 +52,20 @@ static inline int tear_down(void **state) {
     assert_int_equal(rmdir(place->root), 0);
     free(place);
     return 0;
+}
+
+/* This program with these words, as threads may not be made behind a fork of one that has some. */
+static inline void run_self(const char *word, const char *more) {
+    int status;
+    pid_t child = fork();
+
+    if (child == 0) {
+        execl("/proc/self/exe", "test", word, more, (char *)NULL);
+        _exit(3);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
 }
 
 static inline struct env_file *file_make(struct place *place, unsigned flags) {

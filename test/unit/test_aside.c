@@ -224,7 +224,6 @@ static void test_threads_that_it_makes_are_no_heirs(void **state) {
     scene_close(&scene);
 }
 
-/* Of a program of its own, as threads may not be made behind a fork of one that has some. */
 static int open_without_the_right(void) {
     bool gone = setresuid(NOBODY, NOBODY, NOBODY) == 0;
 
@@ -233,21 +232,12 @@ static int open_without_the_right(void) {
 
 /* Its policy could not be taken back. */
 static void test_not_without_the_right(void **state) {
-    int status;
-
     (void)state;
     if (geteuid() != 0) {
         print_message("root is missing, who could give the right away\n");
         skip();
     }
-    pid_t child = fork();
-    if (child == 0) {
-        execl("/proc/self/exe", "test_aside", WITHOUT_RIGHT, (char *)NULL);
-        _exit(3);
-    }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
+    run_self(WITHOUT_RIGHT, NULL);
 }
 
 int main(int argc, char **argv) {

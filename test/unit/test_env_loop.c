@@ -482,18 +482,8 @@ static int io_without_threads(const char *root) {
  * time that it tries; it answers that the sync was cancelled. It is done all the same. */
 static void test_the_kernel_gets_no_thread(void **state) {
     struct place *place = *state;
-    int status = 0;
 
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) {
-        /* As another program: threads may not be made behind a fork of one that has some. */
-        execl("/proc/self/exe", "test_env_loop", WITHOUT_THREADS, place->root, (char *)NULL);
-        _exit(3);
-    }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
+    run_self(WITHOUT_THREADS, place->root);
 }
 
 int main(int argc, char **argv) {

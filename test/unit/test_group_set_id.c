@@ -118,6 +118,15 @@ static void test_who_may_let_it_act(void **state) {
     bench_free(bench);
 }
 
+/* All but the one that sets modes. */
+static void others_attach(struct meta_bench *bench) {
+    for (uint32_t i = 0; i < BENCH_SESSIONS; i++) {
+        if (i != OTHER) {
+            bench_attach(bench, i);
+        }
+    }
+}
+
 /* Also a writer that has not come back since a start, until it closes the file or is evicted. */
 static void test_writers_of_before_a_start_count(void **state) {
     const struct bench_options options = {.seed = 53};
@@ -130,11 +139,7 @@ static void test_writers_of_before_a_start_count(void **state) {
     bench_attach(bench, OTHER);
     assert_int_equal(mode_set(bench, OTHER, ino, 04755), -ERR_IN_USE);
     file_reopen(bench, ino);
-    for (uint32_t i = 0; i < BENCH_SESSIONS; i++) {
-        if (i != OTHER) {
-            bench_attach(bench, i);
-        }
-    }
+    others_attach(bench);
     file_close(bench, ino);
     assert_int_equal(mode_set(bench, OTHER, ino, 04755), 0);
     assert_int_equal(mode_set(bench, OTHER, ino, 0755), 0);
@@ -160,11 +165,7 @@ static void test_who_may_have_been_a_writer_counts(void **state) {
     bench_attach(bench, OTHER);
     assert_int_equal(mode_set(bench, OTHER, ino, 04755), -ERR_IN_USE);
     assert_int_equal(mode_set(bench, OTHER, ino, 0711), 0);
-    for (uint32_t i = 0; i < BENCH_SESSIONS; i++) {
-        if (i != OTHER) {
-            bench_attach(bench, i);
-        }
-    }
+    others_attach(bench);
     assert_int_equal(mode_set(bench, OTHER, ino, 04755), 0);
     bench_free(bench);
 }

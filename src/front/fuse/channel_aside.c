@@ -1,5 +1,6 @@
 /* The threads themselves, and the watcher. */
 #include "front/fuse/channel_aside.h"
+#include "front/fuse/channel_thread_internal.h"
 #include "front/fuse/channel_wakeup.h"
 #include <dirent.h>
 #include <fcntl.h>
@@ -8,14 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#ifndef PR_SET_IO_FLUSHER
-#define PR_SET_IO_FLUSHER 57 /* Linux 5.6 */
-#endif
 
 #define TASKS "/proc/self/task"
 
@@ -210,7 +206,7 @@ static void heirs_free(struct aside *aside, bool in_any_case) {
 static void wakeup_measure(struct aside *aside) {
     pthread_mutex_unlock(&aside->mutex);
     (void)pthread_setaffinity_np(pthread_self(), sizeof aside->cpus, &aside->cpus);
-    uint64_t wakeup_ns = wakeup_measure_ns();
+    uint64_t wakeup_ns = wakeup_measure_ns(aside->env);
     if (wakeup_ns != 0) {
         atomic_store(&aside->is_dear, wakeup_ns >= aside->dear_ns);
     }
@@ -245,7 +241,7 @@ static void *watch(void *context) {
     unsigned rest_looks = 0;
 
     (void)pthread_setname_np(pthread_self(), "fuse-aside");
-    (void)prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0); /* As those that wait for it. */
+    channel_thread_flushes(); /* As those that wait for it. */
     pthread_mutex_lock(&aside->mutex);
     while (!aside->is_over) {
         bool any = false;
@@ -460,14 +456,11 @@ static void program_note(struct aside_thread *thread, uint32_t program) {
 }
 
 void aside_took(struct aside_thread *thread, uint32_t program, bool alone, bool at_once) {
-    uint64_t now_ns;
-
     if (!thread->all) {
         return;
     }
-    atomic_store_explicit(&thread->begun,
-                          atomic_load_explicit(&thread->begun, memory_order_relaxed) + 1,
-                          memory_order_relaxed);
+    uint64_t begun = atomic_load_explicit(&thread->begun, memory_order_relaxed) + 1;
+    atomic_store_explicit(&thread->begun, begun, memory_order_relaxed);
     program_note(thread, program);
     if (at_once) {
         thread->misses = 0;
@@ -475,13 +468,14 @@ void aside_took(struct aside_thread *thread, uint32_t program, bool alone, bool 
     if (atomic_load(&thread->state) == ASIDE_YES) {
         if (!alone || !aside_serves_one(thread)) {
             aside_leave(thread);
-        } else if (atomic_load_explicit(&thread->begun, memory_order_relaxed) % MOVES_EVERY == 0) {
+        } else if (begun % MOVES_EVERY == 0) {
             thread->moves = 0;
         }
         return;
     }
     if (alone && aside_serves_one(thread) && !aside_is(thread)) {
-        now_ns = env_now_ns(thread->all->env);
+        uint64_t now_ns = env_now_ns(thread->all->env);
+
         if (now_ns >= thread->not_before_ns && is_worth_it(thread->all, now_ns)) {
             thread_enter(thread, now_ns);
         }

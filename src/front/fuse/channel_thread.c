@@ -5,12 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <unistd.h>
-
-#ifndef PR_SET_IO_FLUSHER
-#define PR_SET_IO_FLUSHER 57 /* Linux 5.6 */
-#endif
 
 unsigned channel_threads_default(void) {
     cpu_set_t cpus;
@@ -182,8 +177,7 @@ static void *thread_main(void *context) {
 
     (void)snprintf(name, sizeof(name), "fuse-%u", thread->index);
     (void)pthread_setname_np(pthread_self(), name);
-    /* Memory that we ask for must not be had by writing to ourselves. Refused without privilege. */
-    (void)prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0);
+    channel_thread_flushes();
     r = env_thread_enter(env);
     if (r < 0)
         thread_report(thread, r, false);

@@ -6,7 +6,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { ROUNDS = 24, ROUND_MS = 2 };
@@ -17,13 +16,6 @@ struct wakeup {
     int back;
     atomic_bool is_over; /* it takes too long */
 };
-
-static uint64_t now_ns(void) {
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
-}
 
 static bool turn_pass(int to, int from) {
     uint64_t one = 1;
@@ -65,7 +57,7 @@ static int compare(const void *a, const void *b) {
     return *left < *right ? -1 : *left > *right;
 }
 
-static uint64_t rounds_run(struct wakeup *wakeup) {
+static uint64_t rounds_run(struct env *env, struct wakeup *wakeup) {
     uint64_t rounds_ns[ROUNDS];
     struct pollfd back = {.fd = wakeup->back, .events = POLLIN};
     pthread_t thread;
@@ -75,14 +67,14 @@ static uint64_t rounds_run(struct wakeup *wakeup) {
         return 0;
     }
     for (unsigned i = 0; i < ROUNDS; i++) {
-        uint64_t begun_ns = now_ns();
+        uint64_t begun_ns = env_now_ns(env);
 
         if (!turn_pass(wakeup->there, -1) || poll(&back, 1, ROUND_MS) != 1) {
             atomic_store(&wakeup->is_over, true);
             break;
         }
         (void)turn_pass(-1, wakeup->back);
-        rounds_ns[i] = now_ns() - begun_ns;
+        rounds_ns[i] = env_now_ns(env) - begun_ns;
     }
     (void)turn_pass(wakeup->there, -1);
     pthread_join(thread, &good);
@@ -93,7 +85,7 @@ static uint64_t rounds_run(struct wakeup *wakeup) {
     return good ? rounds_ns[ROUNDS / 2] : 0;
 }
 
-uint64_t wakeup_measure_ns(void) {
+uint64_t wakeup_measure_ns(struct env *env) {
     struct wakeup wakeup = {.there = eventfd(0, EFD_CLOEXEC), .back = eventfd(0, EFD_CLOEXEC)};
     cpu_set_t before;
     cpu_set_t mine;
@@ -103,7 +95,7 @@ uint64_t wakeup_measure_ns(void) {
         sched_getaffinity(0, sizeof before, &before) == 0 &&
         cpus_choose(&before, &mine, &wakeup.cpus) &&
         sched_setaffinity(0, sizeof mine, &mine) == 0) {
-        ns = rounds_run(&wakeup);
+        ns = rounds_run(env, &wakeup);
         (void)sched_setaffinity(0, sizeof before, &before);
     }
     if (wakeup.there >= 0) {
