@@ -183,6 +183,10 @@ static void test_one_that_begins_nothing_is_itself_again(void **state) {
         assert_true(env_now_ns(scene.env) < until_ns);
     }
     is_itself(&scene);
+    for (unsigned i = 0; i < 7; i++) {
+        ask(&scene); /* A program that paused is one that has begun to ask. */
+        assert_false(aside_is(&scene.thread));
+    }
     assert_true(atomic_load(&scene.thread.not_before_ns) > scene.thread.since_ns);
     scene_close(&scene);
 }

@@ -406,6 +406,7 @@ static void thread_enter(struct aside_thread *thread, uint64_t now_ns) {
     watcher_wake(thread->all);
     bool good = (!thread->follows || thread_go(thread)) && policy_set(0, SCHED_IDLE) == 0;
     atomic_store(&thread->state, ASIDE_YES);
+    thread->was_aside = true;
     if (!good) {
         aside_leave(thread);
         thread->not_before_ns = now_ns + BACKOFF_MOST_NS;
@@ -461,11 +462,16 @@ void aside_took(struct aside_thread *thread, uint32_t program, bool alone, bool 
     }
     uint64_t begun = atomic_load_explicit(&thread->begun, memory_order_relaxed) + 1;
     atomic_store_explicit(&thread->begun, begun, memory_order_relaxed);
+    bool is_aside = atomic_load(&thread->state) == ASIDE_YES;
+    if (thread->was_aside && !is_aside) {
+        thread->streak = 0; /* The watcher has ended it, as the program asked no more. */
+    }
+    thread->was_aside = is_aside;
     program_note(thread, program);
     if (at_once) {
         thread->misses = 0;
     }
-    if (atomic_load(&thread->state) == ASIDE_YES) {
+    if (is_aside) {
         if (!alone || !aside_serves_one(thread)) {
             aside_leave(thread);
         } else if (begun % MOVES_EVERY == 0) {
@@ -473,7 +479,7 @@ void aside_took(struct aside_thread *thread, uint32_t program, bool alone, bool 
         }
         return;
     }
-    if (alone && aside_serves_one(thread) && !aside_is(thread)) {
+    if (alone && program != 0 && aside_serves_one(thread) && !aside_is(thread)) {
         uint64_t now_ns = env_now_ns(thread->all->env);
 
         if (now_ns >= thread->not_before_ns && is_worth_it(thread->all, now_ns)) {

@@ -52,6 +52,7 @@ struct aside_thread {
     int cpu;
     uint32_t program; /* that asked last; 0: none */
     unsigned streak;  /* its requests, one after the other */
+    bool was_aside;   /* at the last of them */
     unsigned others;
     unsigned misses;
     unsigned moves;
