@@ -108,6 +108,18 @@ static void cost_print(struct control_socket_connection *connection, uint32_t id
     }
 }
 
+/* What is asked of this node from then on, goes by that map. */
+static void lost_print(struct control *control, struct control_socket_connection *connection,
+                       uint32_t id, uint64_t map_version) {
+    uint64_t end_ns = env_now_ns(local_cluster_env(control->cluster)) + MANAGER_NS;
+    int r = local_cluster_follow(control->cluster, map_version, end_ns);
+
+    control_print(connection, "target %" PRIu32 ": lost (map %" PRIu64 ")\n", id, map_version);
+    if (r < 0) {
+        control_print(connection, "this node does not go by that map yet: %s\n", err_text(r));
+    }
+}
+
 int control_target(struct control *control, struct control_socket_connection *connection,
                    size_t argument_count, char **arguments) {
     struct env *env = local_cluster_env(control->cluster);
@@ -131,8 +143,7 @@ int control_target(struct control *control, struct control_socket_connection *co
     if (asks) {
         cost_print(connection, (uint32_t)id, &call.reply.target_lose);
     } else if (does) {
-        control_print(connection, "target %llu: lost (map %" PRIu64 ")\n", id,
-                      call.reply.target_lose.map_version);
+        lost_print(control, connection, (uint32_t)id, call.reply.target_lose.map_version);
     }
     return EXIT_OK;
 }

@@ -33,6 +33,7 @@ struct member {
     uint8_t lives[WIRE_LIVES_BYTES_MAX];   /* likewise */
     struct message tick, ready_message, stop;
     atomic_bool tick_posted;
+    struct message *waiting; /* questions, that wait for a map */
     bool stopping;
     void (*stop_done)(void *context, int result);
     void *stop_context;
@@ -63,6 +64,35 @@ static void member_call_start(void *context, struct call *call) {
     call_start(member->options.rpc, call);
 }
 
+static void question_answer(struct member *member, struct member_question *question) {
+    question->state = member->state;
+    if (question->map && member->map->version > 0) {
+        cluster_map_copy(question->map, member->map);
+    }
+    question->done(question);
+}
+
+static void question_take(struct member *member, struct member_question *question) {
+    if (member->map->version >= question->version || now_of(member) >= question->end_ns ||
+        member->stopping) {
+        question_answer(member, question);
+    } else {
+        question->message.next = member->waiting;
+        member->waiting = &question->message;
+    }
+}
+
+static void questions_look(struct member *member) {
+    struct message *first = TAKE_PTR(member->waiting);
+
+    while (first) {
+        struct message *message = first;
+
+        first = message->next;
+        question_take(member, CONTAINER_OF(message, struct member_question, message));
+    }
+}
+
 /* The map in use is replaced at once, or the next one is kept for another try. */
 static void map_offer(struct member *member) {
     const struct member_hooks *hooks = &member->options.hooks;
@@ -83,6 +113,7 @@ static void map_offer(struct member *member) {
     free(member->map);
     member->map = TAKE_PTR(member->next);
     member->state.map_version = member->map->version;
+    questions_look(member);
 }
 
 static const struct cluster_map *map_known(void *context) {
@@ -315,6 +346,7 @@ static void member_ticked(struct member *member) {
     if (member->stopping) {
         return;
     }
+    questions_look(member);
     silence_say(member, now_ns);
     lives_tick(member, now_ns);
     if (!member->asking && is_due(member, now_ns)) {
@@ -355,14 +387,6 @@ static void call_take(struct member *member, struct call *call) {
     }
 }
 
-static void question_answer(struct member *member, struct member_question *question) {
-    question->state = member->state;
-    if (question->map && member->map->version > 0) {
-        cluster_map_copy(question->map, member->map);
-    }
-    question->done(question);
-}
-
 static void member_message(struct member *member, struct message *message) {
     switch (message->kind) {
     case CALL_DONE_KIND:
@@ -379,10 +403,11 @@ static void member_message(struct member *member, struct message *message) {
         member->asked_ns = 0; /* It is told with the next tick. */
         break;
     case MEMBER_QUESTION:
-        question_answer(member, CONTAINER_OF(message, struct member_question, message));
+        question_take(member, CONTAINER_OF(message, struct member_question, message));
         break;
     case MEMBER_STOP:
         member->stopping = true;
+        questions_look(member);
         if (member->asking) {
             call_cancel(&member->join_call);
         }

@@ -96,6 +96,8 @@ void member_ready(struct member *member);
 struct member_question {
     struct message message; /* the member's */
     struct cluster_map *map;
+    uint64_t version; /* of a map that is waited for, or a newer one; 0: nothing is */
+    uint64_t end_ns;  /* no longer than until then, or its stop: the state says what is in use */
     struct member_state state; /* the answer */
     void (*done)(struct member_question *question);
     void *context;

@@ -83,22 +83,23 @@ bool local_cluster_ost_is_lost(const struct local_cluster *cluster, uint32_t ind
 /* What it knows as a node, and its newest map: a copy, where map is not NULL. */
 void local_cluster_member(struct local_cluster *cluster, struct cluster_map *map,
                           struct member_state *ret_state);
+/* Waits until it uses a map of that version or a newer one: 0; -ERR_TIMED_OUT when it does not by
+ * then, or why that map can't be used. Any thread that has entered. */
+MUST_CHECK int local_cluster_follow(struct local_cluster *cluster, uint64_t version,
+                                    uint64_t end_ns);
 
 /* Whom the manager hears; false: it is on another node. Any thread. */
 bool local_cluster_hearing(const struct local_cluster *cluster,
                            struct manager_hearing *ret_hearing);
-
 /* How full its manager's log is; likewise. */
 bool local_cluster_manager_room(const struct local_cluster *cluster, struct manager_room *ret_room);
 /* Mounts whose users have met their shares, as the manager was told; false: it is on another node.
  * Any thread that has entered. */
 bool local_cluster_met(struct local_cluster *cluster, struct manager_met *ret_met);
-
 /* Calls that wait at its manager for a newer map; 0 where it has none. Any thread. */
 uint32_t local_cluster_map_waits(const struct local_cluster *cluster);
 /* Joins that waited there to make a version with others; likewise. */
 uint64_t local_cluster_joins_gathered(const struct local_cluster *cluster);
-
 /* Keys of mounts that this node takes for revoked; of a node that serves nobody else 0. */
 uint32_t local_cluster_revoked_count(const struct local_cluster *cluster);
 
@@ -117,7 +118,6 @@ struct local_keys {
     uint32_t number; /* of the key, derived from that, by which it signs capabilities */
 };
 void local_cluster_keys(const struct local_cluster *cluster, struct local_keys *ret_keys);
-
 /* Of the nodes that it calls; where nobody else is served, nobody's. */
 void local_cluster_clock(const struct local_cluster *cluster, struct lane_clock *ret_clock);
 

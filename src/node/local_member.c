@@ -391,6 +391,22 @@ void local_cluster_member(struct local_cluster *cluster, struct cluster_map *map
     }
 }
 
+int local_cluster_follow(struct local_cluster *cluster, uint64_t version, uint64_t end_ns) {
+    struct waiting waiting = {.loop = env_thread_loop(cluster->env)};
+    struct member_question question = {
+        .version = version, .end_ns = end_ns, .done = question_answered, .context = &waiting};
+
+    if (!cluster->member) {
+        return 0;
+    }
+    member_ask(cluster->member, &question);
+    (void)waiting_end(&waiting, cluster->env);
+    if (question.state.map_version >= version) {
+        return 0;
+    }
+    return question.state.map_problem < 0 ? question.state.map_problem : -ERR_TIMED_OUT;
+}
+
 bool local_cluster_mdt_is_lost(const struct local_cluster *cluster, uint32_t index) {
     return atomic_load(&cluster->mdt_lost[index]);
 }

@@ -253,6 +253,10 @@ static void told(struct member_question *question) {
     *(bool *)question->context = true;
 }
 
+static void note_stopped(void *context, int result) {
+    *(bool *)context = result == 0;
+}
+
 static struct member_state state_of(struct cluster_map *map) {
     bool done = false;
     struct member_question question = {.map = map, .done = told, .context = &done};
@@ -377,6 +381,40 @@ static void test_a_manager_of_the_version_before_is_asked_for_maps(void **state)
     pass(2 * NS_PER_S);
     assert_int_equal(it.map_gets, 1);
     taken_check();
+}
+
+/* A question that waits for a map is answered when that is used, when its time is over, and when
+ * the member stops; then the state says what is. */
+static void test_a_map_is_waited_for(void **state) {
+    bool done[3] = {false}, stopped = false;
+    struct member_question questions[3];
+
+    (void)state;
+    member_begin(&it.map);
+    uint64_t now_ns = env_now_ns(it.env);
+    for (uint32_t i = 0; i < 3; i++) {
+        questions[i] = (struct member_question){.version = i < 2 ? 5 : 6,
+                                                .end_ns = now_ns + (i == 1 ? 1 : 60) * NS_PER_S,
+                                                .done = told,
+                                                .context = &done[i]};
+        member_ask(it.member, &questions[i]);
+    }
+    it.take = -ERR_NO_SPACE;
+    it.map.version = 5;
+    pass(NS_PER_S / 2);
+    assert_false(done[0] || done[1] || done[2]);
+    pass(NS_PER_S);
+    assert_true(done[1] && !done[0] && !done[2]);
+    assert_int_equal(questions[1].state.map_version, 1);
+    assert_int_equal(questions[1].state.map_problem, -ERR_NO_SPACE);
+    it.take = 0;
+    pass(2 * NS_PER_S);
+    assert_true(done[0] && !done[2]);
+    assert_int_equal(questions[0].state.map_version, 5);
+    member_stop_start(it.member, note_stopped, &stopped);
+    pass(TICK_MS * NS_PER_MS);
+    assert_true(done[2] && stopped);
+    assert_int_equal(questions[2].state.map_version, 5);
 }
 
 /* A disk that is full, say: it goes by the older one, and tries again. */
@@ -635,6 +673,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(a_node_is_told_and_tells),
         TEST(newer_maps_are_fetched),
+        TEST(a_map_is_waited_for),
         TEST(a_map_that_is_not_taken_is_offered_again),
         TEST(silence_is_told_seldom),
         TEST(the_number_of_keys_is_told),
