@@ -504,6 +504,21 @@ static void linux_peer_address(struct env_stream *base, struct address *ret_addr
     *ret_address = stream_of(base)->peer;
 }
 
+static int linux_own_address(struct env_stream *base, struct address *ret_address) {
+    const struct linux_stream *stream = stream_of(base);
+    struct socket_place own = {.size = sizeof own.name};
+
+    if (stream->is_path) {
+        *ret_address = stream->peer;
+        return 0;
+    }
+    if (stream->watch.fd < 0 || getsockname(stream->watch.fd, &own.name.any, &own.size) != 0) {
+        return -ERR_CLOSED;
+    }
+    socket_address(&own, ret_address);
+    return 0;
+}
+
 const struct env_stream_ops linux_stream_ops = {
     .listen = linux_listen,
     .listener_address = linux_listener_address,
@@ -516,4 +531,5 @@ const struct env_stream_ops linux_stream_ops = {
     .reset = linux_reset,
     .peer = linux_peer,
     .peer_address = linux_peer_address,
+    .own_address = linux_own_address,
 };

@@ -8,8 +8,8 @@
  * Thread: a stream belongs to the thread that connected or accepted it, a listener to the one that
  * listens; only it calls these functions, and it has closed all of its own before it leaves. Events
  * come on its loop (env_loop_poll, env_loop_wait), never from inside one of these functions.
- * Any function may be called from inside an event, also of the stream whose event it is. A
- * stream comes from the heap when it is connected or accepted; send and receive take no memory.
+ * Any may be called from inside an event, also of the stream whose event it is. A stream comes from
+ * the heap when it is connected or accepted; send and receive take no memory.
  *
  * Events. READABLE is told once; again only after a receive has found less than it had room for
  * (that and -ERR_BUSY say the same: nothing is left for now). WRITABLE is told once after each send
@@ -23,9 +23,8 @@
  *     others             what the system lacked
  *
  * The kernel of a process that dies ends its streams in one of the first two ways; a machine that
- * dies says nothing.
- * An end of 0 is noticed by receiving only. Between the moment when a reset arrives and the turn
- * of the loop that tells it, receive may still hand out what came before: never afterwards. */
+ * dies says nothing. An end of 0 is noticed by receiving only. Between a reset and the loop's turn
+ * that tells it, receive may still hand out what came before. */
 #pragma once
 #include "base/address.h"
 #include "env/env.h"
@@ -55,8 +54,7 @@ struct env_stream {
     /* The user's, who may change these three. */
     env_stream_event_fn *event;
     void *context;
-    /* A Unix socket knows no reset; where this is set, its other end's close is one:
-     * what was not received by then is not read, as nobody waits for it any more. */
+    /* A Unix socket knows no reset; where this is set, its other end's close is one. */
     bool drops_unread;
     /* By now_ns: when the loop noticed bytes; stays until a receive has taken all there were. */
     uint64_t readable_ns;
@@ -122,9 +120,11 @@ struct env_stream_ops {
 
     /* -ERR_NOT_SUPPORTED but for Unix sockets. */
     int (*peer)(struct env_stream *stream, struct env_stream_peer *ret_peer);
-    /* Of the other end; a connecting stream's is what was asked for. For Unix sockets that were
-     * accepted, the path that they came in by. */
+    /* Of the other end; a connecting stream's is what was asked for. Accepted Unix sockets: the
+     * path that they came in by. */
     void (*peer_address)(struct env_stream *stream, struct address *ret_address);
+    /* Of this end, an accepted one. -ERR_CLOSED: it has ended. */
+    int (*own_address)(struct env_stream *stream, struct address *ret_address);
 };
 
 MUST_CHECK static inline int env_stream_send(struct env_stream *stream, const struct bytes *parts,

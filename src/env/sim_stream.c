@@ -350,6 +350,14 @@ static void sim_peer_address(struct env_stream *stream, struct address *ret_addr
     *ret_address = end->side == 0 || link->is_path ? link->address : link->client_address;
 }
 
+static int sim_own_address(struct env_stream *stream, struct address *ret_address) {
+    const struct sim_end *end = end_of(stream);
+    const struct sim_link *link = end->link;
+
+    *ret_address = end->side == 1 || link->is_path ? link->address : link->client_address;
+    return 0;
+}
+
 const struct env_stream_ops sim_stream_ops = {
     .listen = sim_listen,
     .listener_address = sim_listener_address,
@@ -362,6 +370,7 @@ const struct env_stream_ops sim_stream_ops = {
     .reset = sim_reset,
     .peer = sim_peer,
     .peer_address = sim_peer_address,
+    .own_address = sim_own_address,
 };
 
 /* The kernel of a killed process ends its streams, for better or worse; a machine without power

@@ -57,6 +57,15 @@ static void client_ended(void *context, int reason) {
     gate_connection_leave(client, false);
 }
 
+/* Who stands between two ends of one machine, such as a relay that one of them was led to, can't be
+ * seen by a proof that he passes on: the other end has connected elsewhere than it thinks. */
+static bool is_direct(const struct gate_connection *client, struct bytes dialled) {
+    size_t size = strlen(client->own_address);
+
+    return dialled.size == 0 ||
+           (dialled.size == size && memcmp(dialled.data, client->own_address, size) == 0);
+}
+
 /* Both want what follows in TLS, or neither does. */
 static int plain_check(const struct gate_connection *client, bool asks) {
     enum link_encryption encryption = client->gate->options.encryption;
@@ -246,8 +255,11 @@ static int hello_take(struct gate_connection *client, struct bytes head) {
     if (lost) {
         surplus_leave(lost);
     }
-    r = welcome_send(client, 0, body.hello.plain);
-    return r < 0 || !body.hello.plain ? r : connection_go_plain(client->connection);
+    bool plain = body.hello.plain &&
+                 (gate->options.encryption == LINK_PLAIN || is_direct(client, body.hello.dialled));
+
+    r = welcome_send(client, 0, plain);
+    return r < 0 || !plain ? r : connection_go_plain(client->connection);
 }
 
 static void client_message(void *context, const struct connection_message *message) {
@@ -327,6 +339,14 @@ static bool stream_is_let_in(struct gate *gate, struct env_stream *stream,
     return !options->admit || options->admit(options->context, stream) == 0;
 }
 
+static void own_address_note(struct gate_connection *client, struct env_stream *stream) {
+    struct address own;
+
+    if (client->has_tls && stream->env->streams->own_address(stream, &own) == 0) {
+        address_format(&own, client->own_address);
+    }
+}
+
 static void stream_accepted(struct env_listener *listener, struct env_stream *stream) {
     struct gate *gate = listener->context;
     struct gate_connection *client = NULL;
@@ -351,6 +371,7 @@ static void stream_accepted(struct env_listener *listener, struct env_stream *st
     client->has_tls = options.tls != NULL;
     client->is_near = address_is_near(&address);
     address_format(&address, client->address);
+    own_address_note(client, stream);
     client->gate = gate;
     client->since_ns = gate_now(gate);
     list_init(&client->sending);

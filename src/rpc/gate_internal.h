@@ -44,7 +44,8 @@ struct gate_connection {
     bool is_refused, is_dirty;
     bool has_tls, is_near; /* near: on this machine */
     struct list_node dirty;
-    char address[ADDRESS_TEXT_BYTES];
+    char address[ADDRESS_TEXT_BYTES];     /* the other end's */
+    char own_address[ADDRESS_TEXT_BYTES]; /* empty: unknown */
 };
 
 struct gate {

@@ -250,7 +250,7 @@ static int welcome_take(struct lane *lane, struct bytes head) {
     if (memcmp(self->cluster_id, any, 16) != 0 && memcmp(self->cluster_id, cluster, 16) != 0) {
         return -ERR_OTHER_CLUSTER;
     }
-    if (body.hello.plain != lane_asks_plain(lane)) {
+    if (body.hello.plain && !lane_asks_plain(lane)) {
         return -ERR_OTHER_ENCRYPTION;
     }
     r = clock_check(lane, body.hello.wall_ns);
@@ -395,18 +395,26 @@ static void hello_send(struct lane *lane) {
     const struct lanes *lanes = lane->thread->lanes;
     const struct lane_identity *self = &lanes->options.self;
     const struct connection_outgoing outgoing = {.kind = CONNECTION_HELLO};
-    const union request_body body = {.hello = {.version_min = HELLO_VERSION,
-                                               .version_max = HELLO_VERSION,
-                                               .cluster_high = load_le64(self->cluster_id),
-                                               .cluster_low = load_le64(self->cluster_id + 8),
-                                               .node = self->node.value,
-                                               .receiver = atomic_load(&lane->peer->node),
-                                               .life_high = self->life[0],
-                                               .life_low = self->life[1],
-                                               .lane = lane->thread->index,
-                                               .number = lane->number,
-                                               .wall_ns = env_wall_ns(lanes->options.env),
-                                               .plain = lane_asks_plain(lane)}};
+    const struct address *address = lane->address;
+    char dialled[ADDRESS_TEXT_BYTES] = "";
+
+    if (address->kind != ADDRESS_UNIX && address_is_near(address)) {
+        address_format(address, dialled);
+    }
+    const union request_body body = {
+        .hello = {.version_min = HELLO_VERSION,
+                  .version_max = HELLO_VERSION,
+                  .cluster_high = load_le64(self->cluster_id),
+                  .cluster_low = load_le64(self->cluster_id + 8),
+                  .node = self->node.value,
+                  .receiver = atomic_load(&lane->peer->node),
+                  .life_high = self->life[0],
+                  .life_low = self->life[1],
+                  .lane = lane->thread->index,
+                  .number = lane->number,
+                  .wall_ns = env_wall_ns(lanes->options.env),
+                  .plain = lane_asks_plain(lane),
+                  .dialled = {(const uint8_t *)dialled, strlen(dialled)}}};
     struct buffer head;
     int r = connection_begin(lane->connection, HELLO_BYTES, &head);
 

@@ -18,6 +18,7 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 
 import cluster as clusters
@@ -658,6 +659,52 @@ def keys_decide(cluster):
             raise Failed(f"umount: {result.stderr.strip()}")
 
 
+class Relay(threading.Thread):
+    """Stands between the mounts that come to it and the cluster, and keeps what it has seen."""
+
+    def __init__(self, cluster):
+        super().__init__(daemon=True)
+        host, port = cluster.source.split(":")
+        self.target = (host, int(port))
+        self.listener = socket.create_server((host, 0))
+        self.source = f"{host}:{self.listener.getsockname()[1]}"
+        self.seen = []
+        self.start()
+
+    def run(self):
+        with contextlib.suppress(OSError):
+            while True:
+                ends = (self.listener.accept()[0], socket.create_connection(self.target))
+                for one, two in (ends, ends[::-1]):
+                    threading.Thread(target=self.pass_on, args=(one, two), daemon=True).start()
+
+    def pass_on(self, one, two):
+        with contextlib.suppress(OSError):
+            while data := one.recv(1 << 20):
+                self.seen.append(data)
+                two.sendall(data)
+            two.shutdown(socket.SHUT_WR)
+
+
+def who_stands_between_sees_nothing(cluster):
+    """A mount that is led to another port of its machine works, and stays in TLS."""
+    relay = Relay(cluster)
+    with open(cluster.path("shoal.conf"), "a", encoding="ascii") as file:
+        file.write(f"advertise = {relay.source}\n")
+    cluster.source = relay.source
+    cluster.start()
+    secret = os.urandom(8192)
+    with open(os.path.join(cluster.mount, "name-of-the-secret"), "wb") as file:
+        file.write(secret)
+        os.fsync(file.fileno())
+    relay.listener.close()
+    seen = b"".join(relay.seen)
+    if len(seen) < len(secret):
+        raise Failed(f"only {len(seen)} bytes went by the relay")
+    if b"name-of-the-secret" in seen or secret[:64] in seen or secret[-64:] in seen:
+        raise Failed("the relay has read a file or its name")
+
+
 def mount_calls_its_helper(cluster):
     """As mount(8) does for the type fuse.shoal, once it is installed."""
     cluster.start()
@@ -832,7 +879,8 @@ TESTS = [(test, {way: True}) for way in ("apart", "afar") for test in BOTH] + \
                                         sessions_have_a_limit, a_missing_directory_is_made,
                                         a_long_path_is_mounted,
                                         a_directory_is_named_from_where_one_is)] + \
-    [(test, {"afar": True}) for test in (keys_decide, mount_calls_its_helper,
+    [(test, {"afar": True}) for test in (keys_decide, who_stands_between_sees_nothing,
+                                       mount_calls_its_helper,
                                        a_mount_at_boot_waits_its_patience,
                                        strangers_disturb_nobody)]
 

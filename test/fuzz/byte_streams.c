@@ -130,6 +130,11 @@ static void stream_peer_address(struct env_stream *stream, struct address *ret_a
     *ret_address = world_of(stream->env)->address;
 }
 
+static int stream_own_address(struct env_stream *stream, struct address *ret_address) {
+    stream_peer_address(stream, ret_address);
+    return 0;
+}
+
 static const struct env_ops clock_ops = {
     .now_ns = now_ns, .wall_ns = now_ns, .random = random_fill};
 static const struct env_stream_ops stream_ops = {
@@ -144,6 +149,7 @@ static const struct env_stream_ops stream_ops = {
     .reset = stream_close,
     .peer = stream_peer,
     .peer_address = stream_peer_address,
+    .own_address = stream_own_address,
 };
 
 void byte_streams_begin(struct byte_streams *streams) {

@@ -135,6 +135,7 @@ static void a_revoked_key_is_cut_off(void **state) {
 
 /* HELLO by hand. */
 static int welcomed;
+static bool welcomed_plain;
 
 static void hello_answered(void *context, const struct connection_message *message) {
     union reply_body body;
@@ -143,6 +144,7 @@ static void hello_answered(void *context, const struct connection_message *messa
     assert_int_equal(message->kind, CONNECTION_WELCOME);
     assert_int_equal(wire_decode_reply(OP_HELLO, message->head, &body), 0);
     welcomed = (int)body.hello.result;
+    welcomed_plain = body.hello.plain;
 }
 
 static void hello_ended(void *context, int reason) {
@@ -204,6 +206,36 @@ static void a_greeting_must_fit(void **state) {
         hello.cluster_high = rows[i].cluster_high;
         assert_int_equal(hello_with(hello), rows[i].result);
     }
+}
+
+/* What goes on in the clear goes to whom was connected to. Who has said nothing of that, as the
+ * version before does, is believed. */
+static void who_was_led_elsewhere_stays_in_tls(void **state) {
+    struct hello_request hello = {
+        .version_min = 1, .version_max = 1, .life_high = 1, .plain = true};
+    struct address other;
+    char dialled[ADDRESS_TEXT_BYTES];
+
+    (void)state;
+    gate_begin(9);
+    other = it.address;
+    other.port++;
+    const struct address *addresses[] = {NULL, &it.address, &other};
+    for (size_t i = 0; i < ARRAY_SIZE(addresses); i++) {
+        dialled[0] = '\0';
+        if (addresses[i]) {
+            address_format(addresses[i], dialled);
+        }
+        hello.dialled = (struct bytes){(const uint8_t *)dialled, strlen(dialled)};
+        hello.number = i + 1;
+        assert_int_equal(hello_with(hello), 0);
+        assert_int_equal(welcomed_plain, addresses[i] != &other);
+    }
+    /* Half an address, and one that is longer. */
+    hello.dialled.size--;
+    hello.number++;
+    assert_int_equal(hello_with(hello), 0);
+    assert_false(welcomed_plain);
 }
 
 /* A member's life is told to whom it welcomes. A mount that greets by it elsewhere, with the
@@ -368,6 +400,7 @@ int main(void) {
         LANE_WAY(another_key_is_refused, "", plain),
         LANE_WAY(a_revoked_key_is_cut_off, "", by_reader),
         LANE_WAY(a_greeting_must_fit, "", encrypted),
+        LANE_WAY(who_was_led_elsewhere_stays_in_tls, "", plain),
         LANE_WAY(who_has_no_key_is_refused, "", plain),
         LANE_WAY(strangers_keep_nobody_out, "", plain),
         LANE_WAY(a_life_is_nobody_else_s, "", plain),
