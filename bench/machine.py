@@ -10,6 +10,7 @@ from mounts import Failed
 # each wake-up of a processor that has nothing else to do is a trip to the host.
 POLL_PATH = "/sys/module/haltpoll/parameters/guest_halt_poll_ns"
 POLL_NS = 200000
+URING_PATH = "/sys/module/fuse/parameters/enable_uring"
 LOOK_S = 1.0
 SHARE_MAX = 0.05  # of one processor
 
@@ -31,7 +32,10 @@ def poll_write(value_ns):
 @contextlib.contextmanager
 def idle_polls(value_ns):
     """While it lasts, idle processors poll so long; as before when it ends, also by a signal that
-    ends the program by an exception."""
+    ends the program by an exception. None: as they do."""
+    if value_ns is None:
+        yield
+        return
     before_ns = poll_read()
     if before_ns is None:
         raise Failed(f"{POLL_PATH} is not here: idle processors are as they are")
@@ -40,6 +44,22 @@ def idle_polls(value_ns):
         yield
     finally:
         poll_write(before_ns)
+
+
+@contextlib.contextmanager
+def uring_offered():
+    """While it lasts the kernel offers FUSE over io_uring to mounts; False: it can't."""
+    before = None
+    try:
+        with contextlib.suppress(OSError):
+            with open(URING_PATH, "r+", encoding="ascii") as file:
+                before = file.read().strip()
+                file.write("Y\n")
+        yield before is not None
+    finally:
+        if before is not None:
+            with open(URING_PATH, "w", encoding="ascii") as file:
+                file.write(before + "\n")
 
 
 def ticks():

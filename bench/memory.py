@@ -22,9 +22,10 @@ AGAIN = 10  # times more
 class Memory:
     """Both systems with their stores in a folder of /dev/shm; stop() takes it away."""
 
-    def __init__(self, bench):
+    def __init__(self, bench, channel):
         self.top = os.path.join("/dev/shm", f"shoal-bench-{os.getpid()}")
-        self.ours = Cluster(bench.shoal, os.path.join(self.top, "data"), bench.folder("mount"))
+        self.ours = Cluster(bench.shoal, os.path.join(self.top, "data"), bench.folder("mount"),
+                            {"channel": channel})
         self.through = bench.passthrough and Passthrough(
             bench.passthrough, os.path.join(self.top, "source"), bench.folder("mount"))
         self.files = 1000 if bench.smoke else FILES
@@ -37,36 +38,54 @@ class Memory:
         shutil.rmtree(self.top, ignore_errors=True)
 
 
-def one_program(bench, setting):
-    """Each operation of one thread; ">= 1" on the machine as it comes."""
-    budget = ">= 1" if setting == "as it comes" else ""
-    compare(bench, f"in memory, {setting}", 1, {"names": [1], "samples": True, "deep": (1, 32)},
-            budget)
+def dev_budget(_):
+    return ">= 1"
 
 
-def eight_programs(bench, setting):
-    compare(bench, f"in memory, {setting}", 8, {"names": [1, 100], "samples": True, "deep": ()},
-            ">= 1" if setting == "as it comes" else "")
+def uring_budget(name):
+    return ">= 2" if name.startswith("open") else ">= 1.5"
+
+
+def none(_):
+    return ""
+
+
+def one_program(bench, where, channel, budget):
+    """Each operation of one thread."""
+    compare(bench, where, channel, 1, {"names": [1], "samples": True, "deep": (1, 32)}, budget)
+
+
+def eight_programs(bench, where, channel, budget):
+    compare(bench, where, channel, 8, {"names": [1, 100], "samples": True, "deep": ()}, budget)
 
 
 def memory(bench):
-    """As it comes, then polled; where the machine has no such setting only as it is."""
+    """Over /dev/fuse as it comes, then polled; where the machine has no such setting only as it
+    is. Then over io_uring likewise, eight programs polled only."""
+    settings = [("as it comes", 0), ("polled", machine.POLL_NS)]
     if machine.poll_read() is None:
-        one_program(bench, "as it is")
-        eight_programs(bench, "as it is")
-        return
-    for setting, value_ns in (("as it comes", 0), ("polled", machine.POLL_NS)):
+        settings = [("as it is", None)]
+    for setting, value_ns in settings:
         with machine.idle_polls(value_ns):
-            one_program(bench, setting)
-            eight_programs(bench, setting)
+            budget = dev_budget if setting == "as it comes" else none
+            one_program(bench, f"in memory, {setting}", "dev", budget)
+            eight_programs(bench, f"in memory, {setting}", "dev", budget)
+    with machine.uring_offered() as offered:
+        for setting, value_ns in settings if offered else []:
+            with machine.idle_polls(value_ns):
+                budget = uring_budget if setting == "as it comes" else none
+                where = f"in memory, {setting}, over io_uring"
+                one_program(bench, where, "uring", budget)
+                if setting != "as it comes":
+                    eight_programs(bench, where, "uring", none)
 
 
-def compare(bench, where, threads, what, budget):
-    places = Memory(bench)
+def compare(bench, where, channel, threads, what, budget):
+    places = Memory(bench, channel)
     pairs = {}
     try:
         turns(bench, places, threads, what, pairs, 1 if bench.smoke else max(bench.runs, PAIRS))
-        if budget and not bench.smoke and any(is_near(found) for found in pairs.values()):
+        if not bench.smoke and any(is_near(found, budget(name)) for name, found in pairs.items()):
             turns(bench, places, threads, what, pairs, AGAIN)
     finally:
         places.stop()
@@ -75,16 +94,17 @@ def compare(bench, where, threads, what, budget):
         said = f"{where}: {name}" + ("" if name.endswith("deep") else of)
         bench.row(said, "ops/s",
                   [(ours["rate"], theirs and theirs["rate"]) for ours, theirs in found],
-                  PASSTHROUGH, budget)
+                  PASSTHROUGH, budget(name))
         bench.row(f"{said}, CPU", "us",
                   [(ours["cpu_us"], theirs and theirs["cpu_us"]) for ours, theirs in found],
                   PASSTHROUGH, "")
 
 
-def is_near(found):
-    """Of a ratio at its bar of 1."""
+def is_near(found, budget):
+    """Of a ratio at its bar."""
     ratios = sorted(ours["rate"] / theirs["rate"] for ours, theirs in found if theirs)
-    return bool(ratios) and abs(ratios[len(ratios) // 2] - 1) <= NEAR
+    bar = float(budget.split()[1]) if budget else 0
+    return bool(ratios) and bar > 0 and abs(ratios[len(ratios) // 2] / bar - 1) <= NEAR
 
 
 def turns(bench, places, threads, what, pairs, count):

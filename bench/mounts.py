@@ -180,8 +180,8 @@ class Passthrough(Mounted):
 
 
 class Cluster:
-    """A cluster with its data in .data, mounted at .root. sizes: of shoal.conf, changed before the
-    first use."""
+    """A cluster with its data in .data, mounted at .root. sizes: settings of shoal.conf, changed
+    before the first use."""
 
     name = "shoal"
 
@@ -213,7 +213,7 @@ class Cluster:
         with open(path, encoding="utf-8") as file:
             text = file.read()
         for name, value in self.sizes.items():
-            text, count = re.subn(rf"(?m)^{name} *=.*$", f"{name} = {value}", text)
+            text, count = re.subn(rf"(?m)^;?{name} *=.*$", f"{name} = {value}", text)
             if count != 1:
                 raise Failed(f"shoal.conf has no {name}")
         with open(path, "w", encoding="utf-8") as file:

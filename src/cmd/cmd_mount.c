@@ -48,6 +48,7 @@ struct mount_words {
     bool is_foreign; /* the directory, or what leads to it, is not the caller's alone */
     enum link_encryption encryption;
     uint32_t channel; /* enum config_channel */
+    bool leaves_machine;
 
     /* What check has found: the directory, resolved, or the addresses; and the mount point. */
     char *source, *place;
@@ -130,6 +131,15 @@ static int channel_take(const struct verb *verb, const char *value, void *contex
     return config_channel(value, &words->channel) == 0
                ? EXIT_OK
                : verb_usage(verb, "channel takes any, dev or uring, not %s", value);
+}
+
+static int tune_take(const struct verb *verb, const char *value, void *context) {
+    struct mount_words *words = context;
+
+    words->leaves_machine = strcmp(value, "no") == 0;
+    return words->leaves_machine || strcmp(value, "yes") == 0
+               ? EXIT_OK
+               : verb_usage(verb, "tune takes yes or no, not %s", value);
 }
 
 static int listen_take(const struct verb *verb, const char *value, void *context) {
@@ -250,6 +260,7 @@ static int mount_start(struct remote_client *client, const struct mount_words *w
         .no_devices = words->no_devices,
         .no_programs = words->no_programs,
         .channel = (enum fuse_channel)words->channel,
+        .tune = !words->leaves_machine,
         .entry_timeout_ns = words->ttl_s * NS_PER_S,
         .attributes_timeout_ns = words->ttl_s * NS_PER_S,
         .thread_enter = remote_client_thread_enter,
@@ -337,6 +348,9 @@ static int run(const struct mount_words *words, struct background *background) {
     process_end_with_parent(false);
     snprintf(problem, sizeof problem, "%s: mounted at %s", words->source, words->place);
     log_line(problem);
+    if (fuse_mount_tuned(mount)) {
+        log_line(MOUNT_TUNED);
+    }
     if (fuse_mount_channel(mount) == FUSE_CHANNEL_URING) {
         log_line("requests come by io_uring");
     }
@@ -553,7 +567,8 @@ static const struct verb_option mount_options[] = {
     VERB_FLAG("-o noexec", struct mount_words, no_programs, "as mount(8) has it"),
     VERB_TAKE("-o log", "FILE", log_take,
               "where its lines go (DIR/mount.log, or /var/log/shoal-mount-MNT.log)"),
-    VERB_TAKE("-o channel", "any|dev|uring", channel_take, "as in the node's shoal.conf (dev)"),
+    VERB_TAKE("-o channel", "any|dev|uring", channel_take, "as in the node's shoal.conf (any)"),
+    VERB_TAKE("-o tune", "yes|no", tune_take, "likewise (yes)"),
     VERB_TAKE("-o link_encryption", "on|off|always", encryption_take,
               "as in the cluster's shoal.conf (on)"),
     VERB_TAKE("-o key", "FILE", key_take, "as --key"),

@@ -51,6 +51,7 @@ static int start_inside(struct control *control, const char *mount_point, char p
         .requests_max = (uint32_t)config->mount_requests_max,
         .handles_max = (uint32_t)config->open_files_max,
         .channel = (enum fuse_channel)config->channel,
+        .tune = !config->leaves_machine,
         .entry_timeout_ns = ENTRY_TIMEOUT_NS,
         .attributes_timeout_ns = ENTRY_TIMEOUT_NS,
         .thread_enter = local_cluster_mount_thread_enter,
@@ -66,6 +67,9 @@ static int start_inside(struct control *control, const char *mount_point, char p
         snprintf(problem, 512, "%s", fuse_problem.text[0] ? fuse_problem.text : err_text(r));
         return r;
     }
+    if (fuse_mount_tuned(mount)) {
+        daemon_log("%s", MOUNT_TUNED);
+    }
     control->mount_point = mount_point;
     atomic_store(&control->mount, mount);
     return 0;
@@ -77,8 +81,9 @@ static int start_inside(struct control *control, const char *mount_point, char p
  * up` go before what stands in shoal.conf. */
 static void options_print(const struct config *config, char options[OPTIONS_BYTES]) {
     uint64_t patience_s = MAX(config->request_timeout_ms / 1000, (uint64_t)1);
-    int size = snprintf(options, OPTIONS_BYTES, "own,patience=%" PRIu64 ",channel=%s", patience_s,
-                        config_channel_word(config->channel));
+    int size =
+        snprintf(options, OPTIONS_BYTES, "own,patience=%" PRIu64 ",channel=%s%s", patience_s,
+                 config_channel_word(config->channel), config->leaves_machine ? ",tune=no" : "");
 
     if (config->listen[0]) {
         snprintf(options + size, OPTIONS_BYTES - (size_t)size, ",address=%s",

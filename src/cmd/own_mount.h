@@ -10,6 +10,11 @@
 #include "base/types.h"
 #include "cmd/find.h"
 
+/* Of fuse_mount_tuned, for a log. */
+#define MOUNT_TUNED                                                                                \
+    "/sys/module/fuse/parameters/enable_uring was N and is Y now, so that requests can come by "   \
+    "io_uring: tune = no in shoal.conf, or -o tune=no, leaves it"
+
 /* LEFT: its process has been killed, and the dead mount is still there. */
 enum own_mount_state { OWN_MOUNT_NONE, OWN_MOUNT_LIVES, OWN_MOUNT_LEFT };
 

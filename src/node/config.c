@@ -182,6 +182,14 @@ static int parse_mount(struct parse *parse, const char *name, const char *value)
                  value);
         return 0;
     }
+    if (strcmp(name, "tune") == 0) {
+        config->leaves_machine = strcmp(value, "no") == 0;
+        if (config->leaves_machine || strcmp(value, "yes") == 0) {
+            return 1;
+        }
+        snprintf(parse->problem, 256, "%s: tune takes yes or no, not %.80s", CONFIG_NAME, value);
+        return 0;
+    }
     if (strcmp(name, "mount_point") != 0) {
         return line_complain(parse, name, value);
     }
@@ -449,11 +457,13 @@ static size_t print_mount(const struct config *config, char *text, size_t size) 
         "; of its own, which waits for the daemon; not set: apart where the node listens\n"
         "%smount = %s\n; where `shoal up` mounts without --mount\n%smount_point = %s\n"
         "; dev: requests come by /dev/fuse; uring: by io_uring (Linux 6.14); any: if offered\n"
-        "%schannel = %s\n",
+        "%schannel = %s\n; yes: sets the kernel's enable_uring for that, where it is N\n"
+        "%stune = %s\n",
         chosen ? "" : ";", mount_words[chosen ? config->mount : CONFIG_MOUNT_INSIDE],
         config->mount_point[0] ? "" : ";",
         config->mount_point[0] ? config->mount_point : "/mnt/shoal",
-        config->channel != CONFIG_CHANNEL_DEV ? "" : ";", config_channel_word(config->channel));
+        config->channel != CONFIG_CHANNEL_ANY ? "" : ";", config_channel_word(config->channel),
+        config->leaves_machine ? "" : ";", config->leaves_machine ? "no" : "yes");
 
     return bytes < 0 ? 0 : (size_t)bytes;
 }

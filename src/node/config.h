@@ -21,7 +21,7 @@ enum config_encryption { CONFIG_ENCRYPTED, CONFIG_PLAIN, CONFIG_ENCRYPTED_ALWAYS
 /* Who serves the node's mount: by default a process of its own where there may be other nodes. */
 enum config_mount { CONFIG_MOUNT_DEFAULT, CONFIG_MOUNT_INSIDE, CONFIG_MOUNT_APART };
 /* What the mount's requests come by; as fuse_channel of front/fuse/fuse.h. */
-enum config_channel { CONFIG_CHANNEL_DEV, CONFIG_CHANNEL_URING, CONFIG_CHANNEL_ANY };
+enum config_channel { CONFIG_CHANNEL_ANY, CONFIG_CHANNEL_DEV, CONFIG_CHANNEL_URING };
 #define CONFIG_NAME "shoal.conf"
 #define CONFIG_DATA_BYTES_MAX (65536 * GIB)
 
@@ -59,6 +59,7 @@ struct config {
     uint32_t link_encryption;            /* enum config_encryption */
     uint32_t mount;                      /* enum config_mount */
     uint32_t channel;                    /* enum config_channel */
+    bool leaves_machine;                 /* mounting changes none of its settings */
     char mount_point[CONFIG_PATH_BYTES]; /* where it is mounted when not told; absolute, or empty */
     uint64_t keep_free_bytes; /* that data leaves to logs and metadata; 0: config_keep_free's */
 };

@@ -54,9 +54,9 @@ SIZES = {
 START_LIMIT_S = 120
 # A directory that others may write to is refused.
 os.umask(0o022)
-# What mounts are served by: nothing for the default, or dev, or uring, for which the kernel's
-# module is set while the test runs.
-CHANNEL = os.environ.get("SHOAL_CHANNEL", "")
+# What mounts are served by: dev, or uring, for which the kernel's module is set while the test
+# runs. What writes no shoal.conf takes what a mount takes by itself.
+CHANNEL = os.environ.get("SHOAL_CHANNEL", "dev")
 ENABLE_URING = "/sys/module/fuse/parameters/enable_uring"
 
 

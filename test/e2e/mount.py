@@ -788,6 +788,45 @@ def strangers_disturb_nobody(cluster):
     work.check()
 
 
+def tuned(cluster, word):
+    """What a mount with the option leaves in a file that stands, for it, where the kernel's setting
+    is; and its log."""
+    setting, log = os.path.join(cluster.top, "setting"), os.path.join(cluster.top, "tuned.log")
+    lonely = other(cluster, "tuned")
+    with open(setting, "w", encoding="ascii") as file:
+        file.write("N\n")
+    script = f"mount --bind {setting} {clusters.ENABLE_URING} && exec \"$@\""
+    with open(log, "w", encoding="ascii") as lines:
+        process = subprocess.Popen(
+            ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh",
+             cluster.shoal, "mount", cluster.directory, lonely, "--foreground", "-o", word],
+            stdin=subprocess.DEVNULL, stdout=lines, stderr=lines)
+    read = lambda: open(log, encoding="ascii").read()
+    try:
+        wait_until(lambda: "mounted at" in read() or process.poll() is not None, "the mount")
+        process.terminate()
+        if process.wait(timeout=LIMIT_S) != 0:
+            raise Failed(f"mount -o {word}: {read()}")
+    finally:
+        process.kill()
+        process.wait()
+    with open(setting, encoding="ascii") as file:
+        return file.read().strip(), read()
+
+
+def a_mount_offers_io_uring(cluster):
+    """It sets what the kernel offers that by, and says so, but where it is told to leave it."""
+    if not os.path.exists(clusters.ENABLE_URING):
+        print(f"nothing is set where the kernel has no {clusters.ENABLE_URING}")
+        return
+    cluster.start()
+    for word, value in (("channel=any", "Y"), ("channel=any,tune=no", "N"), ("channel=dev", "N"),
+                        ("channel=any,tune=yes", "Y")):
+        setting, log = tuned(cluster, word)
+        if setting[:1] != value or ("enable_uring was N and is Y now" in log) != (value == "Y"):
+            raise Failed(f"mount -o {word} leaves {setting}, and says {log}")
+
+
 def sessions_have_a_limit(cluster):
     """A mount that is one too many waits its patience for a place, and says why in one line."""
     with open(cluster.path("shoal.conf"), "a", encoding="ascii") as file:
@@ -877,7 +916,7 @@ BOTH = [a_daemon_that_dies_is_a_pause, a_daemon_that_stops_is_a_pause, patience_
 TESTS = [(test, {way: True}) for way in ("apart", "afar") for test in BOTH] + \
     [(test, {"apart": True}) for test in (verbs_find_the_cluster, what_cannot_be_is_refused,
                                         sessions_have_a_limit, a_missing_directory_is_made,
-                                        a_long_path_is_mounted,
+                                        a_long_path_is_mounted, a_mount_offers_io_uring,
                                         a_directory_is_named_from_where_one_is)] + \
     [(test, {"afar": True}) for test in (keys_decide, who_stands_between_sees_nothing,
                                        mount_calls_its_helper,

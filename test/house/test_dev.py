@@ -83,9 +83,9 @@ TORTURE_COUNT = 2 * (3 + sum(len(names.split()) for names in
                              re.findall(r"(?:torture|release)_bugs='([^']*)'", _DEV)))
 # The release build's two are run by three steps, the demo has two, that of several nodes nine, the
 # drivers theirs; power is run twice, with the log's flush and without, and posix, on both kinds of
-# mounts, with many metadata targets, and over io_uring.
+# mounts, with many metadata targets, and over io_uring, as storm and mount are.
 ALL_COUNT = 3 * 2 + 2 + 2 + 9 + sum(DRIVERS.values()) + DRIVERS["power"] + 3 * DRIVERS["posix"] + \
-    DRIVERS["storm"] + SIMULATOR_COUNT + \
+    DRIVERS["storm"] + DRIVERS["mount"] + SIMULATOR_COUNT + \
     TORTURE_COUNT + sum(PLANNER.values())
 # Enough of them for what is not about one of the others.
 FEW = ("release", "asan", "tsan", "demo")
@@ -154,6 +154,14 @@ class Dev(unittest.TestCase):
         self.assertEqual(sorted(line.split()[0] for line in output.rstrip("\n").split("\n")[:-1]),
                          ["asan", "planner"])
         self.assertIn(f"\n{1 + sum(PLANNER.values())} passed, 0 failed\n", output)
+
+    def test_full_plays_mounts_over_both_channels(self):
+        status, output, _ = self.dev("test", "--full", "planner")
+        self.assertEqual(status, 0)
+        first, second = output.split("over io_uring:\n")
+        self.assertIn(f"{sum(PLANNER.values())} passed, 0 failed\n", first)
+        self.assertEqual({line.split()[0] for line in second.rstrip("\n").split("\n")[:-1]},
+                         {"e2e", "posix", "kill", "programs"})
 
     def test_fuzz_says_what_is_missing(self):
         self.program("clang", "#!/bin/sh\nexit 1\n")

@@ -11,7 +11,7 @@ static uint64_t desk_now_ns(struct env *env) {
     return now_ns += 1000;
 }
 
-static void desk_reply_keep(struct front_channel *channel, const struct fuse_request *request) {
+static void desk_reply_keep(struct front_channel *channel, struct fuse_request *request) {
     struct desk *desk = CONTAINER_OF(channel, struct desk, channel);
     const struct abi_out_header *out = request_reply(request);
 

@@ -24,7 +24,7 @@ static_assert(LINUX_DIRECT == O_DIRECT && LINUX_DATA_SYNC == O_DSYNC, "this mach
 
 /* Errors are ENOENT, the caller was killed, and ENODEV, the mount is gone: nobody waits then. Of
  * any other the kernel tells the caller EIO. */
-static void dev_reply(struct front_channel *channel, const struct fuse_request *request) {
+static void dev_reply(struct front_channel *channel, struct fuse_request *request) {
     struct abi_out_header *out = request_reply(request);
     struct iovec parts[] = {
         {out, sizeof(*out) + request->body_bytes},
@@ -32,7 +32,7 @@ static void dev_reply(struct front_channel *channel, const struct fuse_request *
     };
 
     (void)channel;
-    if (request->entry) {
+    if (request->entry || request->carrier) {
         channel_uring_reply(request);
         return;
     }

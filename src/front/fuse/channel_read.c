@@ -1,6 +1,7 @@
 /* /dev/fuse as the source of requests: who reads, who is parked. The picture is in
  * channel_thread.h. */
 #include "front/fuse/channel_thread_internal.h"
+#include "front/fuse/ops.h"
 
 enum {
     POLL_NS = 10000,     /* looked for the next request before sleeping */
@@ -11,6 +12,7 @@ enum {
     SHARE_NS = 250000,   /* without an empty read, then another is to help */
     READS_MAX = 16,      /* between two that are begun, where requests wait */
     LARGE_NS = 10000000, /* for so long a large READ or WRITE keeps all active */
+    NAP_NS = 4000000,    /* behind a FORGET, where requests come by io_uring */
 };
 
 /* Sleeps until another request is put back, unless there is one by now. */
@@ -209,7 +211,26 @@ static int thread_serve_turns(struct channel_thread *thread) {
     return 0;
 }
 
-void channel_read_serve(struct channel_thread *thread) {
+/* Of each file that is removed the kernel says so, and what sleeps in read is woken for it, on a
+ * CPU that may be halted or have work: behind one it takes what has come meanwhile at once. An
+ * INTERRUPT waits as long. */
+static void thread_nap(struct channel_thread *thread) {
+    struct env *env = thread->all->options->env;
+    uint64_t end_ns = env_now_ns(env) + NAP_NS;
+
+    while (env_now_ns(env) < end_ns && !readers_are_closed(&thread->all->readers)) {
+        (void)env_loop_wait(env, -1, end_ns);
+        channel_thread_run_idle(thread);
+    }
+}
+
+static bool is_forget(const struct fuse_request *request) {
+    uint32_t opcode = request_header(request)->opcode;
+
+    return opcode == OPCODE_FORGET || opcode == OPCODE_BATCH_FORGET;
+}
+
+void channel_read_serve(struct channel_thread *thread, bool has_requests) {
     struct request_pool *pool = &thread->all->front->requests;
     size_t bytes = 0;
 
@@ -230,8 +251,12 @@ void channel_read_serve(struct channel_thread *thread) {
         if (thread_read(thread, &bytes) < 0)
             break;
         if (bytes > 0) {
+            bool naps = !has_requests && is_forget(thread->request);
+
             thread_took(thread, bytes);
             thread_begin(thread, bytes);
+            if (naps)
+                thread_nap(thread);
         }
     }
 }

@@ -141,9 +141,9 @@ static void thread_serve(struct channel_thread *thread) {
         channel_uring_serve(all->uring, thread);
     } else if (mode == CHANNEL_DEV && thread->index < all->reader_count) {
         aside_join(all->aside, &thread->aside, true);
-        channel_read_serve(thread);
+        channel_read_serve(thread, true);
     } else if (mode == CHANNEL_URING) {
-        channel_read_serve(thread);
+        channel_read_serve(thread, false);
     }
     aside_part(&thread->aside);
     if (mode != CHANNEL_NONE && (mode != CHANNEL_DEV || thread->index < all->reader_count)) {

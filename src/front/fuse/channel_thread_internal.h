@@ -68,5 +68,6 @@ bool channel_thread_put_turn(struct channel_thread *thread, struct fuse_request 
  * work it sleeps until a request ends or comes, the descriptor (-1: none) has something, or one has
  * been at work for long. */
 void channel_thread_serve_turn(struct channel_thread *thread, int descriptor);
-/* channel_read.c: serves what the device has until the mount is gone. */
-void channel_read_serve(struct channel_thread *thread);
+/* channel_read.c: serves what the device has until the mount is gone. has_requests: these come by
+ * it, and not only what io_uring doesn't bring. */
+void channel_read_serve(struct channel_thread *thread, bool has_requests);

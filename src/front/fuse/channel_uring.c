@@ -2,6 +2,7 @@
 #include "front/fuse/channel_uring.h"
 #include "env/env_command.h"
 #include "front/fuse/channel_thread_internal.h"
+#include "front/fuse/ops.h"
 #include "front/fuse/problem.h"
 #include <assert.h>
 #include <errno.h>
@@ -142,6 +143,24 @@ static void entry_commit(struct uring_entry *entry) {
         entry_send(entry, COMMAND_COMMIT_AND_FETCH);
 }
 
+/* From any thread, to the one that may commit it. */
+static void entry_give(struct uring_entry *entry) {
+    struct uring_thread *thread = entry->queue->thread;
+    struct uring_entry *first;
+
+    if (env_thread_loop(entry->queue->uring->front->env) == thread->loop) {
+        entry_commit(entry);
+        return;
+    }
+    first = atomic_load_explicit(&thread->outbox, memory_order_relaxed);
+    do {
+        entry->next = first;
+    } while (!atomic_compare_exchange_weak_explicit(&thread->outbox, &first, entry,
+                                                    memory_order_release, memory_order_relaxed));
+    if (!first)
+        env_loop_wake(thread->loop);
+}
+
 /* What a commit that the kernel has refused leaves behind: */
 enum refusal {
     REFUSAL_ENDED, /* the kernel has ended the request, and the entry begins anew */
@@ -214,16 +233,25 @@ static void queue_grow(struct uring_queue *queue) {
 
 /* Requests. */
 
-void channel_uring_reply(const struct fuse_request *request) {
-    struct abi_uring_header *header = entry_header(entry_of(request));
+/* For the kernel to find, where it has its entry's memory. */
+static void reply_lay(const struct uring_entry *entry, const struct fuse_request *request) {
+    struct abi_uring_header *header = entry_header(entry);
     const struct abi_out_header *out = request_reply(request);
 
-    assert(request->data_bytes == 0 ||
-           (request->body_bytes == 0 && request->data == request_payload(request)));
     memcpy(header->head, out, sizeof(*out));
     if (request->body_bytes > 0)
-        memcpy(request_payload(request), out + 1, request->body_bytes);
+        memcpy(request_payload(entry->request), out + 1, request->body_bytes);
     header->payload_bytes = request->body_bytes + (uint32_t)request->data_bytes;
+}
+
+void channel_uring_reply(struct fuse_request *request) {
+    struct uring_entry *carrier = TAKE_PTR(request->carrier);
+
+    assert(request->data_bytes == 0 ||
+           (!carrier && request->body_bytes == 0 && request->data == request_payload(request)));
+    reply_lay(carrier ? carrier : entry_of(request), request);
+    if (carrier)
+        entry_give(carrier);
 }
 
 /* Lays header and fixed body right before the payload, where the device would put them. False: it
@@ -243,9 +271,38 @@ static bool request_gather(struct fuse_request *request, const struct abi_uring_
     return true;
 }
 
+/* What opens a file goes on behind its answer, where its program is killed while a server is away:
+ * so it has memory of its own, and the entry only carries it. NULL: there is none, or it opens
+ * nothing. */
+static struct fuse_request *request_lend(struct uring_entry *entry,
+                                         const struct abi_in_header *in) {
+    struct fuse_request *lent = NULL;
+
+    if (in->opcode == OPCODE_OPEN || in->opcode == OPCODE_OPENDIR || in->opcode == OPCODE_CREATE ||
+        in->opcode == OPCODE_TMPFILE)
+        lent = request_pool_take(&entry->queue->uring->front->requests);
+    if (lent) {
+        memcpy(request_head(lent), request_head(entry->request), in->bytes);
+        lent->carrier = entry;
+    }
+    return lent;
+}
+
+/* What is answered if nothing else is. */
+static void reply_default(struct uring_entry *entry, uint64_t unique) {
+    struct fuse_request *request = entry->request;
+
+    request->body_bytes = 0;
+    request->data_bytes = 0;
+    *request_reply(request) = (struct abi_out_header){
+        .bytes = sizeof(struct abi_out_header), .error = -EIO, .unique = unique};
+    reply_lay(entry, request);
+}
+
 /* at_once: the thread has not slept since the one before. */
 static void entry_run(struct uring_entry *entry, bool at_once) {
     struct fuse_request *request = entry->request;
+    struct fuse_request *lent = NULL;
     const struct abi_uring_header *header = entry_header(entry);
     struct abi_in_header in;
     struct channel_thread *serving = entry->queue->thread->thread;
@@ -253,39 +310,26 @@ static void entry_run(struct uring_entry *entry, bool at_once) {
 
     memcpy(&in, header->head, sizeof(in));
     entry->commit_id = header->commit_id;
-    request->thread_index = serving->index;
     is_good = request_gather(request, header, &in);
-    /* What is answered if nothing else is. */
-    request->body_bytes = 0;
-    request->data_bytes = 0;
-    *request_reply(request) = (struct abi_out_header){
-        .bytes = sizeof(struct abi_out_header), .error = -EIO, .unique = in.unique};
-    channel_uring_reply(request);
+    reply_default(entry, in.unique);
     queue_grow(entry->queue);
+    if (is_good && (lent = request_lend(entry, &in)))
+        request = lent;
+    request->thread_index = serving->index;
     aside_took(&serving->aside, in.pid, is_good && fuse_request_is_short(request, in.bytes),
                at_once);
     if (is_good && channel_thread_put_turn(serving, request, in.bytes, at_once))
         return;
-    if (!is_good || fuse_request_run(request, in.bytes))
+    if (is_good && !fuse_request_run(request, in.bytes))
+        return;
+    if (lent)
+        request_pool_put(&serving->all->front->requests, lent);
+    else
         entry_commit(entry);
 }
 
 void channel_uring_ended(struct fuse_request *request) {
-    struct uring_entry *entry = entry_of(request);
-    struct uring_thread *thread = entry->queue->thread;
-    struct uring_entry *first;
-
-    if (env_thread_loop(request->front->env) == thread->loop) {
-        entry_commit(entry);
-        return;
-    }
-    first = atomic_load_explicit(&thread->outbox, memory_order_relaxed);
-    do {
-        entry->next = first;
-    } while (!atomic_compare_exchange_weak_explicit(&thread->outbox, &first, entry,
-                                                    memory_order_release, memory_order_relaxed));
-    if (!first)
-        env_loop_wake(thread->loop);
+    entry_give(entry_of(request));
 }
 
 static bool outbox_commit(struct uring_thread *thread) {
@@ -364,8 +408,19 @@ void channel_uring_serve(struct channel_uring *uring, struct channel_thread *ser
 
 /* Queues. */
 
+#define ENABLE_PATH "/sys/module/fuse/parameters/enable_uring"
+
+bool channel_uring_offer(void) {
+    FILE *file = fopen(ENABLE_PATH, "r+e");
+    bool is_good = file && fputc('Y', file) != EOF && fflush(file) == 0;
+
+    if (file)
+        (void)fclose(file);
+    return is_good && channel_uring_offered();
+}
+
 bool channel_uring_offered(void) {
-    FILE *file = fopen("/sys/module/fuse/parameters/enable_uring", "re");
+    FILE *file = fopen(ENABLE_PATH, "re");
     int answer = file ? fgetc(file) : EOF;
 
     if (file)

@@ -18,8 +18,9 @@
  * Once INIT is answered the kernel keeps every request until all queues have an entry, so all that
  * can be refused (rings, memory) is had before: channel_uring_new, and each thread's ring.
  *
- * An entry is the kernel's again with its one reply. So an open whose program was interrupted while
- * a server is away is answered when it ends, not before, as over the device.
+ * An entry is the kernel's again with its one reply. What opens a file may be answered before it
+ * ends, where its program is interrupted while a server is away: so it is copied to a request of
+ * the pool, and the entry only carries it (request's carrier).
  *
  * Thread: as said at each.  Memory: requests of the pool, as they are needed. */
 #pragma once
@@ -30,6 +31,9 @@ struct channel_uring;
 
 /* Whether the kernel's module is set to offer it to mounts that are made now. */
 bool channel_uring_offered(void);
+/* Sets it so, until the machine starts anew; false: this kernel has no such setting, or this
+ * process may not. Other servers of FUSE have to ask for it, too. */
+bool channel_uring_offer(void);
 /* How many CPUs may ever be, of the kernel's list of them ("0-3,5"). 0: not known, or there are
  * gaps: the kernel has as many queues as CPUs, and takes the CPU's number for that of its queue. */
 unsigned channel_uring_cpus(const char *list);
@@ -45,5 +49,5 @@ unsigned channel_uring_threads(const struct channel_uring *uring);
 /* (the thread) Serves its queues until the mount is gone. INIT was answered. */
 void channel_uring_serve(struct channel_uring *uring, struct channel_thread *thread);
 /* Any thread: front_channel's. The reply of a request that an entry brought; its end. */
-void channel_uring_reply(const struct fuse_request *request);
+void channel_uring_reply(struct fuse_request *request);
 void channel_uring_ended(struct fuse_request *request);

@@ -1,12 +1,11 @@
 /* The contract is in fair.h. */
 #include "front/fuse/fair.h"
+#include "front/fuse/ops.h"
 #include "front/fuse/request.h"
 #include <assert.h>
 
 enum { OF_USER = 2, OF_ROOT = 16 }; /* one in so many */
 enum { LARGE_MIN = 2 };
-enum { READDIR = 28, READDIRPLUS = 44 };
-enum { FORGET = 2, RELEASE = 18, RELEASEDIR = 29, INTERRUPT = 36, DESTROY = 38, BATCH_FORGET = 42 };
 
 static_assert(FAIR_USERS == 64, "a bit of a word each");
 
@@ -33,8 +32,8 @@ static uint32_t of_others(const struct fair *fair) {
 
 /* What the kernel asks for as nobody: it is short, and others may wait for what it frees. */
 static bool is_nobodys(uint32_t opcode) {
-    return opcode == FORGET || opcode == RELEASE || opcode == RELEASEDIR || opcode == INTERRUPT ||
-           opcode == DESTROY || opcode == BATCH_FORGET;
+    return opcode == OPCODE_FORGET || opcode == OPCODE_RELEASE || opcode == OPCODE_RELEASEDIR ||
+           opcode == OPCODE_INTERRUPT || opcode == OPCODE_DESTROY || opcode == OPCODE_BATCH_FORGET;
 }
 
 bool fair_is_mixed(struct fair *fair) {
@@ -65,7 +64,8 @@ bool fair_wanted(struct fair *fair, const struct fuse_request *request, size_t i
 static bool is_large(const struct fuse_request *request, size_t in_bytes) {
     uint32_t opcode = request_header(request)->opcode;
 
-    return opcode == READDIR || opcode == READDIRPLUS || fuse_request_is_large(request, in_bytes);
+    return opcode == OPCODE_READDIR || opcode == OPCODE_READDIRPLUS ||
+           fuse_request_is_large(request, in_bytes);
 }
 
 static bool is_interrupted(const struct fuse_request *request) {

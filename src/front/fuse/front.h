@@ -20,7 +20,7 @@ struct fuse_request;
 /* What stands between the requests and the kernel, or a test in its place. */
 struct front_channel {
     /* Sends the reply that lies in the request (request.h); never fails for the sender. */
-    void (*reply)(struct front_channel *channel, const struct fuse_request *request);
+    void (*reply)(struct front_channel *channel, struct fuse_request *request);
     /* Tells the kernel to ask anew for the attributes of an inode. */
     void (*forget_attributes)(struct front_channel *channel, uint64_t ino);
     /* Requests were put back while request_pool's waiting_count was not 0. */

@@ -31,6 +31,7 @@ struct fuse_mount {
     struct fuse_options options; /* defaults filled in */
     struct mount_place place;
     bool serving;
+    bool tuned; /* the kernel's setting was changed for it */
     struct channel_dev dev;
     struct channel_uring *uring;
     struct front front;
@@ -47,8 +48,6 @@ int problem_set(struct fuse_problem *problem, int result, const char *format, ..
 }
 
 static void options_complete(struct fuse_options *options) {
-    if (options->channel == FUSE_CHANNEL_ANY && !channel_uring_offered())
-        options->channel = FUSE_CHANNEL_DEV;
     if (!options->thread_count)
         options->thread_count = channel_threads_default();
     if (!options->write_bytes_max)
@@ -59,6 +58,17 @@ static void options_complete(struct fuse_options *options) {
             MAX(options->thread_count * REQUESTS_A_THREAD, (unsigned)REQUESTS_DEFAULT);
     if (!options->handles_max)
         options->handles_max = HANDLES_DEFAULT;
+}
+
+/* The device is open, so the kernel's module is there. */
+static void channel_choose(struct fuse_mount *mount) {
+    struct fuse_options *options = &mount->options;
+
+    if (options->channel == FUSE_CHANNEL_DEV || channel_uring_offered())
+        return;
+    mount->tuned = options->tune && channel_uring_offer();
+    if (options->channel == FUSE_CHANNEL_ANY && !mount->tuned)
+        options->channel = FUSE_CHANNEL_DEV;
 }
 
 static int options_check(const struct fuse_options *options, struct fuse_problem *problem) {
@@ -215,8 +225,10 @@ int fuse_mount_start(const struct fuse_options *options, struct fuse_mount **ret
         r = mount_point_look_again(options->mount_point, &mount->place.path, ret_problem);
     if (r == 0)
         r = channel_dev_open(&mount->dev, ret_problem);
-    if (r == 0)
+    if (r == 0) {
+        channel_choose(mount);
         r = front_start(mount, ret_problem);
+    }
     if (r == 0)
         r = mount_attach(&mount->place, mount->dev.descriptor, mount->options.write_bytes_max,
                          ret_problem);
@@ -290,6 +302,10 @@ void fuse_mount_stop(struct fuse_mount *mount) {
     front_deinit(&mount->front);
     mount_place_deinit(&mount->place);
     free(mount);
+}
+
+bool fuse_mount_tuned(const struct fuse_mount *mount) {
+    return mount->tuned;
 }
 
 enum fuse_channel fuse_mount_channel(const struct fuse_mount *mount) {

@@ -14,9 +14,8 @@
 struct fuse_mount;
 
 /* What requests come by. Over io_uring (Linux 6.14, where the module's enable_uring is set) a
- * program is answered on its own CPU; FUSE_CHANNEL_ANY takes it where it is offered. Not the
- * default: where idle CPUs are to be had, another one serves a program sooner (fuse.md). */
-enum fuse_channel { FUSE_CHANNEL_DEV, FUSE_CHANNEL_URING, FUSE_CHANNEL_ANY };
+ * program is answered on its own CPU; FUSE_CHANNEL_ANY takes it where it is offered (fuse.md). */
+enum fuse_channel { FUSE_CHANNEL_ANY, FUSE_CHANNEL_DEV, FUSE_CHANNEL_URING };
 
 /* Zero means the default in brackets, except where it says something else. */
 struct fuse_options {
@@ -38,6 +37,7 @@ struct fuse_options {
     uint64_t attributes_timeout_ns; /* likewise attributes */
     bool refuse_direct;             /* act as kernels before 6.6, which can't map direct files */
     enum fuse_channel channel;
+    bool tune; /* may set enable_uring where another channel than the device's is wanted */
 
     /* What the level above does on each thread; each may be NULL. */
     void (*thread_enter)(void *context); /* first, after env_thread_enter */
@@ -84,6 +84,8 @@ bool fuse_path_is_dead(const char *path);
 bool fuse_mount_is_there(struct fuse_mount *mount);
 /* What it is served by: FUSE_CHANNEL_DEV or FUSE_CHANNEL_URING. */
 enum fuse_channel fuse_mount_channel(const struct fuse_mount *mount);
+/* Whether the module's enable_uring was N, and was set for it. */
+bool fuse_mount_tuned(const struct fuse_mount *mount);
 /* 0, or the error by which the kernel refused what serves it over io_uring, so that it was ended:
  * -errno. */
 int fuse_mount_failure(const struct fuse_mount *mount);

@@ -61,8 +61,9 @@ static bool is_interrupted(const struct fuse_request *request) {
     if (atomic_load(&request->interrupted) == atomic_load(&request->number))
         return true;
     /* Who asks may be the only thread that reads: so this is not whether one waits for a buffer. */
-    bool may_miss = request->entry || 2 * atomic_load(&front->requests.detached_count) >=
-                                          (int)front->requests.free.capacity;
+    bool may_miss =
+        request->entry || request->carrier ||
+        2 * atomic_load(&front->requests.detached_count) >= (int)front->requests.free.capacity;
 
     return may_miss && env_signal_is_pending((int)request_header(request)->pid);
 }

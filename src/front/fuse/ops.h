@@ -4,6 +4,13 @@
 #include "front/fuse/fuse_abi_copy.h"
 #include "front/fuse/request.h"
 
+/* Numbers. */
+enum opcode {
+#define OP(name, number, body, names, flags, start, finish) OPCODE_##name = (number),
+#include "front/fuse/ops.def"
+#undef OP
+};
+
 /* Indexed by number; name is NULL where there is none. */
 extern const struct op ops[OPERATION_COUNT];
 

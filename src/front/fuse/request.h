@@ -56,6 +56,7 @@ struct fuse_request {
     uint32_t thread_index;
     int descriptor;      /* the channel's: where it was read */
     void *entry;         /* likewise: of the queue that brings it, whose it is for good; or NULL */
+    void *carrier;       /* likewise: the entry that brought what was copied here; or NULL */
     uint32_t head_bytes; /* that lie before the payload */
     _Atomic int state;
     _Atomic uint64_t number;      /* the kernel's, which it has used for nothing else */
