@@ -20,6 +20,7 @@ PHASES = ("create", "stat", "open", "list", "unlink")
 MKDIR, RMDIR = "mkdir elsewhere", "rmdir elsewhere"  # of directories whose parent is another's
 KINDS = {"unix": "Unix socket", "tcp": "TCP", "tls": "TCP in TLS"}
 SLOTS = 65536
+BRANCH = 100  # directories in one, as a tree has them
 WAIT_S = 120
 WAIT_STEP_S = 0.05
 
@@ -135,13 +136,12 @@ def started(bench, count):
 
 def spread_once(bench, count, threads):
     """Processor time of all daemons an operation, by phase; and how far the requests of the
-    target that is the farthest from the mean are from it, in percent: of files, and of directories
-    that all have one parent, whose target has a part in each."""
+    target that is the farthest from the mean are from it, in percent: of files, and of directories,
+    of which each hundred have one parent, whose target has a part in each."""
     dirs, files = (200, 2000) if bench.smoke else (10000, 40000)
     found = {}
     with started(bench, count) as nodes:
         top = os.path.join(nodes.root, "shoal-bench")
-        keep = os.path.join(top, "d0", "keep")  # so that `shoal bench` removes no directory
         before = nodes.work()
         requests = {"files": [0] * count, "directories": [0] * count}
 
@@ -155,19 +155,24 @@ def spread_once(bench, count, threads):
             before = after
 
         os.mkdir(top)
-        for number in range(dirs):
-            os.mkdir(os.path.join(top, f"d{number}"))
-        note(MKDIR, dirs)
+        parents = [os.path.join(top, f"p{number}") for number in range(dirs // BRANCH)]
+        folders = [os.path.join(parent, f"d{index * BRANCH + number}")
+                   for index, parent in enumerate(parents) for number in range(BRANCH)]
+        for folder in parents + folders:
+            os.mkdir(folder)
+        note(MKDIR, len(parents + folders))
+        keep = os.path.join(folders[0], "keep")  # so that `shoal bench` removes no directory
         with open(keep, "wb"):
             pass
         for phase in PHASES:
-            command([bench.shoal, "bench", "meta", nodes.root, "--dirs", str(dirs), "--files",
-                     str(files), "--threads", str(threads), "--phases", phase])
+            command([bench.shoal, "bench", "meta", nodes.root, "--dirs", str(dirs), "--branch",
+                     str(BRANCH), "--files", str(files), "--threads", str(threads), "--phases",
+                     phase])
             note(phase, files)
         os.unlink(keep)
-        for number in range(dirs):
-            os.rmdir(os.path.join(top, f"d{number}"))
-        note(RMDIR, dirs)
+        for folder in folders + parents:
+            os.rmdir(folder)
+        note(RMDIR, len(parents + folders))
     for kind, done in requests.items():
         mean = sum(done) / len(done)
         found["uneven " + kind] = max(abs(one - mean) for one in done) / mean * 100
@@ -175,24 +180,28 @@ def spread_once(bench, count, threads):
 
 
 def spread(bench):
-    """As many threads for each target as the one has; and as many in all, where each target has a
-    fourth of the load, so that more of its requests come alone and pay for a wake-up of their own.
-    A directory that is made or removed over two targets has two flushes more than within one."""
+    """As many threads for each target as the one has, many and few; and as many in all, where each
+    target has a fourth of the load, so that more of its requests come alone and pay for a wake-up
+    of their own. A directory that is made or removed over two targets has two flushes more than
+    within one."""
     runs = [(spread_once(bench, MDTS, THREADS * MDTS), spread_once(bench, MDTS, THREADS),
-             spread_once(bench, 1, THREADS)) for _ in range(bench.runs)]
+             spread_once(bench, 1, THREADS), spread_once(bench, 1, THREADS // MDTS))
+            for _ in range(bench.runs)]
     for phase in PHASES:
-        bench.row(f"{phase} over {MDTS} metadata targets in processes, as much load for each",
-                  "us CPU", [(each[phase], one[phase]) for each, _, one in runs],
-                  "one metadata target, an operation", "<= 1.15")
+        for words, of_many, of_one in (("", 0, 2), (" which is little", 1, 3)):
+            bench.row(f"{phase} over {MDTS} metadata targets in processes, as much load for each"
+                      + ("," + words if words else ""), "us CPU",
+                      [(run[of_many][phase], run[of_one][phase]) for run in runs],
+                      "one metadata target, an operation", "<= 1.15")
     for phase in (*PHASES, MKDIR, RMDIR):
         bench.row(f"{phase} over {MDTS} metadata targets in processes, as much load in all",
-                  "us CPU", [(both[phase], one[phase]) for _, both, one in runs],
+                  "us CPU", [(both[phase], one[phase]) for _, both, one, _ in runs],
                   "one metadata target, an operation", "")
     for kind, words, budget in (
             ("files", "requests for files", "<= 10"),
-            ("directories", "requests for directories of one parent", "")):
+            ("directories", "requests for directories in parents of a hundred", "")):
         bench.row(f"{words}, {MDTS} metadata targets, from even", "%",
-                  [(each["uneven " + kind], None) for each, _, _ in runs],
+                  [(run[0]["uneven " + kind], None) for run in runs],
                   "the farthest from the mean", budget)
 
 

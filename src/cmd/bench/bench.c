@@ -166,7 +166,7 @@ static int folders_make(const struct engine *engine, uint32_t *ret_count, char p
     const struct bench_options *options = run->options;
     uint64_t begun_ns = machine_clock_ns();
     uint64_t limit_ns = options->seconds ? options->seconds * NS_PER_S : UINT64_MAX;
-    char path[16];
+    char path[BENCH_FOLDER_BYTES];
     int r = 0;
 
     *ret_count = 0;
@@ -179,8 +179,14 @@ static int folders_make(const struct engine *engine, uint32_t *ret_count, char p
                      options->seconds, *ret_count, options->dirs);
             return -ERR_TIMED_OUT;
         }
-        snprintf(path, sizeof path, "d%" PRIu32, *ret_count);
-        r = folder_say(run, path, run->files->own(engine->place, path), problem);
+        if (options->branch > 0 && *ret_count % options->branch == 0) {
+            snprintf(path, sizeof path, BENCH_PARENT, (uint64_t)(*ret_count / options->branch));
+            r = folder_say(run, path, run->files->own(engine->place, path), problem);
+        }
+        if (r == 0) {
+            bench_folder_print(options, *ret_count, path, sizeof path);
+            r = folder_say(run, path, run->files->own(engine->place, path), problem);
+        }
         *ret_count += r == 0;
     }
     return r;
@@ -188,12 +194,17 @@ static int folders_make(const struct engine *engine, uint32_t *ret_count, char p
 
 /* What is not empty stays: somebody wants to run more phases. */
 static void folders_remove(const struct engine *engine, uint32_t count) {
-    char path[16];
+    const struct bench_options *options = engine->run->options;
+    char path[BENCH_FOLDER_BYTES];
     int r = 0;
 
     for (uint32_t i = 0; r == 0 && i < count; i++) {
-        snprintf(path, sizeof path, "d%" PRIu32, i);
+        bench_folder_print(options, i, path, sizeof path);
         r = engine->run->files->rmdir(engine->place, path);
+        if (r == 0 && options->branch > 0 && (i + 1 == count || (i + 1) % options->branch == 0)) {
+            snprintf(path, sizeof path, BENCH_PARENT, (uint64_t)(i / options->branch));
+            r = engine->run->files->rmdir(engine->place, path);
+        }
     }
     engine->run->files->end(engine->place);
 }

@@ -29,6 +29,7 @@ struct bench_options {
     uint64_t files;                  /* of all threads together */
     uint64_t size_bytes;             /* of a file; big and checkpoint: of all threads together */
     uint32_t dirs;                   /* that the files lie in */
+    uint32_t branch;                 /* of these in one parent; 0: all */
     uint32_t seconds;                /* at most so long a phase; 0: until it is done */
     uint32_t phases;                 /* bits, in the order of the kind's phases */
     bool direct;                     /* big: past the page cache */

@@ -10,7 +10,15 @@ enum {
     BENCH_SAVE_ROUNDS = 3,
     BENCH_RANDOM_SECONDS = 5,
     BENCH_SCATTER_PRIME = 1000003,
+    BENCH_FOLDER_BYTES = 48,
 };
+
+/* A parent of --branch directories. */
+#define BENCH_PARENT "p%" PRIu64
+
+/* The directory of this index below the folder; answers its length. */
+size_t bench_folder_print(const struct bench_options *options, uint64_t index, char *path,
+                          size_t size);
 
 /* One thread of one phase. */
 struct bench_worker {

@@ -78,7 +78,7 @@ static bool refuse_phases(const struct bench_options *options, const char *text,
 /* As they were typed. */
 struct bench_words {
     const char *size, *phases;
-    const char *threads, *files, *dirs, *seconds;
+    const char *threads, *files, *dirs, *branch, *seconds;
     bool direct, native, json;
 };
 
@@ -89,6 +89,8 @@ const struct verb_option bench_options_rows[] = {
     VERB_TEXT("--size", "BYTES", struct bench_words, size,
               "of a small file (50K); of all threads' big files together (2G; save 1G)"),
     VERB_TEXT("--dirs", "N", struct bench_words, dirs, "that the files lie in (meta 1, small 10)"),
+    VERB_TEXT("--branch", "N", struct bench_words, branch,
+              "of these in a directory of their own each; otherwise all in one"),
     VERB_TEXT("--seconds", "S", struct bench_words, seconds,
               "at most so long a phase (randread and randwrite: 5)"),
     VERB_TEXT("--phases", "LIST", struct bench_words, phases,
@@ -136,17 +138,20 @@ static bool words_read(const struct bench_words *words, struct bench_options *op
                        char problem[256]) {
     uint64_t threads = options->threads;
     uint64_t dirs = options->dirs;
+    uint64_t branch = options->branch;
     uint64_t seconds = options->seconds;
 
     if (!words_size(words->size, &options->size_bytes, problem) ||
         !words_number("--threads", words->threads, UINT32_MAX, &threads, problem) ||
         !words_number("--files", words->files, UINT32_MAX, &options->files, problem) ||
         !words_number("--dirs", words->dirs, UINT32_MAX, &dirs, problem) ||
+        !words_number("--branch", words->branch, UINT32_MAX, &branch, problem) ||
         !words_number("--seconds", words->seconds, UINT32_MAX, &seconds, problem)) {
         return false;
     }
     options->threads = (uint32_t)threads;
     options->dirs = (uint32_t)dirs;
+    options->branch = (uint32_t)branch;
     options->seconds = (uint32_t)seconds;
     options->direct = words->direct;
     options->native = words->native;

@@ -12,11 +12,22 @@ static const struct bench_options *options_of(const struct bench_worker *worker)
     return worker->run->options;
 }
 
+size_t bench_folder_print(const struct bench_options *options, uint64_t index, char *path,
+                          size_t size) {
+    size_t at = 0;
+
+    if (options->branch > 0) {
+        at = (size_t)snprintf(path, size, BENCH_PARENT, index / options->branch);
+        at += (size_t)snprintf(path + at, size - at, "/");
+    }
+    return at + (size_t)snprintf(path + at, size - at, "d%" PRIu64, index);
+}
+
 static void path_set(struct bench_worker *worker, char *path, char letter, uint64_t index) {
     const struct bench_options *options = options_of(worker);
+    size_t at = bench_folder_print(options, index % options->dirs, path, BENCH_PATH_BYTES);
 
-    snprintf(path, BENCH_PATH_BYTES, "d%" PRIu64 "/%c%" PRIu64, index % options->dirs, letter,
-             index);
+    snprintf(path + at, BENCH_PATH_BYTES - at, "/%c%" PRIu64, letter, index);
 }
 
 /* The index that comes at this place of an order that no read-ahead guesses. */
@@ -126,7 +137,7 @@ static int meta_list(struct bench_worker *worker, uint64_t index) {
     uint64_t begun_ns = machine_clock_ns();
     uint64_t count = 0;
 
-    snprintf(worker->path, sizeof worker->path, "d%" PRIu64, index);
+    bench_folder_print(options_of(worker), index, worker->path, sizeof worker->path);
     int r = files_of(worker)->list(worker->place, worker->path, &count);
     if (r == 0) {
         bench_worker_add(worker, begun_ns, 0);
