@@ -2,6 +2,7 @@
  * what its readers go by, and lies within the value. */
 #include "fuzz.h"
 #include "kv/kv_base_row.h"
+#include "meta/half.h"
 #include "meta/rows.h"
 #include "store/chunk.h"
 #include "wire/wire.h"
@@ -21,6 +22,13 @@ enum { UNTOUCHED = 0xa5 };
     R(mark, .format = 1)                                                                           \
     R(order, .format = 1, .kind = ORDER_CUT, .chunk_bytes = CHUNK_BYTES_DEFAULT, .stripe_count = 1)
 
+/* Likewise; behind the others, by whose numbers inputs are kept. */
+#define LATER_ROWS(R)                                                                              \
+    R(decision, .format = 1, .log_count = 2, .logs = {17, 33})                                     \
+    R(fence, .format = 1, .state = FENCE_SET)                                                      \
+    R(over, .format = 1)                                                                           \
+    R(count, .format = 1)
+
 enum row_kind {
 #define R(name, ...) KIND_##name,
     ROWS(R)
@@ -29,6 +37,10 @@ enum row_kind {
     KIND_inline,
     KIND_outcome,
     KIND_head,
+#define R(name, ...) KIND_##name,
+    LATER_ROWS(R)
+#undef R
+        KIND_transaction,
     KIND_COUNT
 };
 
@@ -50,6 +62,7 @@ static void check_fixed(enum row_kind kind, struct bytes value) {
         break;                                                                                     \
     }
         ROWS(R)
+        LATER_ROWS(R)
 #undef R
     default:
         break;
@@ -105,6 +118,29 @@ static void check_head(struct bytes value) {
     }
 }
 
+/* What it promises follows its head and its logs, one half behind the other. */
+static void check_transaction(struct bytes value) {
+    const struct transaction_row *row = NULL;
+    const struct half *half = NULL;
+    struct bytes halves = {NULL, 0};
+    int r = transaction_row_check(value, &row, &halves);
+
+    check_result(r);
+    assert(r == 0 ? (const void *)row == (const void *)value.data : !row && !halves.data);
+    assert(fuzz_is_within(halves, value));
+    while (halves.size > 0 && r == 0) {
+        struct bytes rest = halves;
+
+        r = half_next(&halves, &half);
+        assert(r == 0 || r == -ERR_MALFORMED);
+        assert(r == 0 ? halves.size < rest.size : halves.size == rest.size);
+        if (r == 0) {
+            assert((const void *)half == (const void *)rest.data);
+            assert(fuzz_is_within(half_name(half), rest));
+        }
+    }
+}
+
 /* The laws of layouts that any inode may have. */
 static void check_layout(struct bytes value) {
     static const uint32_t chains[] = {11, 12, 13, 14, 15};
@@ -142,6 +178,8 @@ void fuzz_row(struct bytes in) {
         check_outcome(value);
     } else if (kind == KIND_head) {
         check_head(value);
+    } else if (kind == KIND_transaction) {
+        check_transaction(value);
     }
 }
 
@@ -151,6 +189,29 @@ static void seed_kind(const struct fuzz_seeds *seeds, enum row_kind kind, const 
 
     memcpy(seed + 1, row, size);
     fuzz_seed(seeds, (struct bytes){seed, size + 1});
+}
+
+/* One that promises a name and a count to two logs, and one that is committed. */
+static void seed_transactions(const struct fuzz_seeds *seeds) {
+    const struct half name = {
+        .format = META_FORMAT, .kind = HALF_NAME, .name_bytes = 4, .ino = 2, .to = 9, .type = 8};
+    const struct half count = {.format = META_FORMAT, .kind = HALF_COUNT};
+    const uint64_t logs[2] = {17, 33};
+    struct transaction_row row = {.format = 1, .state = TRANSACTION_COMMITTED, .log_count = 2};
+    uint8_t value[256];
+    size_t at = sizeof row;
+
+    memcpy(value + at, logs, sizeof logs);
+    at += sizeof logs;
+    memcpy(value, &row, sizeof row);
+    seed_kind(seeds, KIND_transaction, value, at);
+    memcpy(value + at, &name, sizeof name);
+    memcpy(value + at + sizeof name, "name", 4);
+    memcpy(value + at + sizeof name + 4, &count, sizeof count);
+    row.state = TRANSACTION_PREPARED;
+    row.halves_bytes = sizeof name + 4 + sizeof count;
+    memcpy(value, &row, sizeof row);
+    seed_kind(seeds, KIND_transaction, value, at + row.halves_bytes);
 }
 
 void seed_row(const struct fuzz_seeds *seeds) {
@@ -169,7 +230,9 @@ void seed_row(const struct fuzz_seeds *seeds) {
     seed_kind(seeds, KIND_##name, &(const struct name##_row){__VA_ARGS__},                         \
               sizeof(struct name##_row));
     ROWS(R)
+    LATER_ROWS(R)
 #undef R
+    seed_transactions(seeds);
     memcpy(entry, &dentry, sizeof dentry);
     memcpy(entry + sizeof dentry, "name", 4);
     seed_kind(seeds, KIND_dentry, entry, sizeof entry);
