@@ -39,10 +39,9 @@ static const struct number_row number_rows[] = {
     SIZE_ROW(keep_free_bytes, MIB, CONFIG_DATA_BYTES_MAX, 0,
              "data leaves as much free for logs and metadata"),
     LIMIT_ROW(open_files_max, 1024, 1048576, 65536, "files and directories open in the mount"),
-    LIMIT_ROW(
-        mount_requests_max, 0, 4096, 0,
-        "requests of the mount at work, each with a buffer of 1 MiB; 0: 64, or more CPUs' need"),
-    LIMIT_ROW(request_timeout_ms, 1000, 3600000, 60000,
+    LIMIT_ROW(mount_requests_max, 0, 4096, 0,
+              "requests of the mount at work, each with a buffer of 1 MiB; 0: 256, or 8 a CPU"),
+    LIMIT_ROW(request_timeout_ms, 1000, 3600000, 120000,
               "what a node away for so long has answers EIO"),
     LIMIT_ROW(session_timeout_ms, 5000, 3600000, 30000, "a client silent for so long is evicted"),
     LIMIT_ROW(sessions_max, 16, 65536, 65536, "clients that may have a session at a time"),

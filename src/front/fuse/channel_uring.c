@@ -21,6 +21,7 @@ enum {
     BODY_BYTES_MAX = 128, /* a request's fixed body */
     PIN_AGAIN_NS = 1000000000,
 };
+#define REFUSED_NS (10 * NS_PER_S) /* for so long a commit is tried again */
 
 /* As the kernel lays them out (fuse_uring_req_header, fuse_uring_cmd_req). */
 struct abi_uring_header {
@@ -51,6 +52,7 @@ struct uring_entry {
     struct fuse_request *request;
     struct iovec parts[2];
     uint64_t commit_id;
+    uint64_t refused_ns; /* since when its commit is refused; 0: it is not */
 };
 
 struct uring_thread {
@@ -194,6 +196,14 @@ static void entry_lost(struct uring_entry *entry, int result, bool is_last) {
     }
 }
 
+static bool entry_tries_again(struct uring_entry *entry) {
+    uint64_t now_ns = env_now_ns(entry->queue->uring->front->env);
+
+    if (entry->refused_ns == 0)
+        entry->refused_ns = now_ns;
+    return now_ns - entry->refused_ns < REFUSED_NS;
+}
+
 /* The kernel has ended the command without a request: for good, as it lets go of the mount; or it
  * does not take what we said of one; or it has no memory for one more entry. */
 static void entry_refused(struct uring_entry *entry, int result) {
@@ -204,7 +214,7 @@ static void entry_refused(struct uring_entry *entry, int result) {
         entry->queue->thread->over = true;
     else if (is_commit && refusal_of(result) == REFUSAL_ENDED)
         entry_register(entry);
-    else if (is_commit && refusal_of(result) == REFUSAL_EARLY)
+    else if (is_commit && refusal_of(result) == REFUSAL_EARLY && entry_tries_again(entry))
         entry_commit(entry);
     else
         entry_lost(entry, result, is_commit);
@@ -215,10 +225,12 @@ static void entry_done(struct env_command *command, int result) {
 
     assert(entry->queue->waiting_count > 0);
     entry->queue->waiting_count--;
-    if (result < 0)
+    if (result < 0) {
         entry_refused(entry, result);
-    else
-        queue_push(&entry->queue->thread->arrived, &command->node);
+        return;
+    }
+    entry->refused_ns = 0;
+    queue_push(&entry->queue->thread->arrived, &command->node);
 }
 
 /* Before the last one is gone: one that is registered then doesn't pick up what waits already. */
