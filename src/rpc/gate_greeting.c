@@ -255,8 +255,7 @@ static int hello_take(struct gate_connection *client, struct bytes head) {
     if (lost) {
         surplus_leave(lost);
     }
-    bool plain = body.hello.plain &&
-                 (gate->options.encryption == LINK_PLAIN || is_direct(client, body.hello.dialled));
+    bool plain = body.hello.plain && is_direct(client, body.hello.dialled);
 
     r = welcome_send(client, 0, plain);
     return r < 0 || !plain ? r : connection_go_plain(client->connection);

@@ -398,7 +398,8 @@ static void hello_send(struct lane *lane) {
     const struct address *address = lane->address;
     char dialled[ADDRESS_TEXT_BYTES] = "";
 
-    if (address->kind != ADDRESS_UNIX && address_is_near(address)) {
+    if (lanes->options.encryption != LINK_PLAIN && address->kind != ADDRESS_UNIX &&
+        address_is_near(address)) {
         address_format(address, dialled);
     }
     const union request_body body = {

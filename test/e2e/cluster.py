@@ -10,7 +10,6 @@ It prepares shoal.conf before the first start, so that logs and rings are small 
 Needs root and /dev/fuse; missing() says what there isn't.
 """
 
-import atexit
 import contextlib
 import faulthandler
 import glob
@@ -137,22 +136,25 @@ def missing():
     return None
 
 
+def for_everybody(program, folder):
+    """A copy in the folder, which all may enter: where the program lies they may not be let in."""
+    copy = os.path.join(folder, "bin", os.path.basename(program))
+    if not os.path.exists(copy):
+        os.makedirs(os.path.dirname(copy), mode=0o755, exist_ok=True)
+        shutil.copy(program, copy)
+    return copy
+
+
 def uring_enable():
-    """Until this program ends; False where that can't be."""
+    """For good, as mounts do: others may run beside. False where that can't be."""
     try:
         with open(ENABLE_URING, "r+", encoding="ascii") as file:
-            before = file.read()
-            if before.strip() != "Y":
-                uring_set("Y")
-                atexit.register(uring_set, before)
+            if file.read().strip() != "Y":
+                file.seek(0)
+                file.write("Y")
     except OSError:
         return False
     return True
-
-
-def uring_set(text):
-    with open(ENABLE_URING, "w", encoding="ascii") as file:
-        file.write(text)
 
 
 def configuration(osts, sizes, identity, mdts=1):

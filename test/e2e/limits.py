@@ -779,7 +779,8 @@ def with_threads(cluster, threads, verb):
     """A verb by a user of his own, as root's threads have no limit but that of a container."""
     result = subprocess.run(
         ["setpriv", f"--reuid={THREADS_USER}", f"--regid={THREADS_USER}", "--clear-groups",
-         "prlimit", f"--nproc={threads}:{threads}", cluster.shoal, verb, cluster.directory],
+         "prlimit", f"--nproc={threads}:{threads}",
+         clusters.for_everybody(cluster.shoal, cluster.top), verb, cluster.directory],
         capture_output=True, text=True, check=False, timeout=clusters.START_LIMIT_S,
         stdin=subprocess.DEVNULL)
     cluster.note_regions()

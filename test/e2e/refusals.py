@@ -2360,8 +2360,11 @@ def run_row(shoal, status, expected, prepare):
 
 def refuse(scene, words, status, expected):
     """Runs the command once: what is wrong, or None."""
+    shoal = scene.shoal
+    if scene.user is not None:
+        shoal = clusters.for_everybody(shoal, scene.top)
     before = settled_state(scene)
-    command = [scene.shoal, *words]
+    command = [shoal, *words]
     if words and words[0] == "shoald":
         command = [scene.shoal + "d", *words[1:]]
     if scene.limits:

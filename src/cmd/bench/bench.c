@@ -149,12 +149,12 @@ static int folder_say(const struct bench_run *run, const char *path, int error, 
 
     if (error == -ERR_NOT_PERMITTED) {
         snprintf(problem, 256,
-                 "%.120s/" BENCH_FOLDER
-                 "%s%s is not a folder of yours alone (its owner, or who may "
+                 "%.80s/" BENCH_FOLDER
+                 "%s%.40s is not a folder of yours alone (its owner, or who may "
                  "write to it): remove it, or bench elsewhere",
                  directory, path[0] ? "/" : "", path);
     } else if (error < 0) {
-        snprintf(problem, 256, "%.120s/" BENCH_FOLDER "%s%s cannot be made: %s", directory,
+        snprintf(problem, 256, "%.80s/" BENCH_FOLDER "%s%.40s cannot be made: %s", directory,
                  path[0] ? "/" : "", path, err_text(error));
     }
     return error;
@@ -195,16 +195,21 @@ static int folders_make(const struct engine *engine, uint32_t *ret_count, char p
 /* What is not empty stays: somebody wants to run more phases. */
 static void folders_remove(const struct engine *engine, uint32_t count) {
     const struct bench_options *options = engine->run->options;
+    uint32_t branch = options->branch;
     char path[BENCH_FOLDER_BYTES];
     int r = 0;
 
     for (uint32_t i = 0; r == 0 && i < count; i++) {
         bench_folder_print(options, i, path, sizeof path);
         r = engine->run->files->rmdir(engine->place, path);
-        if (r == 0 && options->branch > 0 && (i + 1 == count || (i + 1) % options->branch == 0)) {
-            snprintf(path, sizeof path, BENCH_PARENT, (uint64_t)(i / options->branch));
+        if (r == 0 && branch > 0 && (i + 1 == count || (i + 1) % branch == 0)) {
+            snprintf(path, sizeof path, BENCH_PARENT, (uint64_t)(i / branch));
             r = engine->run->files->rmdir(engine->place, path);
         }
+    }
+    if (r == 0 && branch > 0 && count % branch == 0) {
+        snprintf(path, sizeof path, BENCH_PARENT, (uint64_t)(count / branch));
+        (void)!engine->run->files->rmdir(engine->place, path); /* made for one that was not */
     }
     engine->run->files->end(engine->place);
 }

@@ -18,10 +18,13 @@ enum {
     ENTRIES_SPARE_MIXED = 32, /* where users take turns: what finds none is not seen for long */
     COMMAND_REGISTER = 1,
     COMMAND_COMMIT_AND_FETCH = 2,
-    BODY_BYTES_MAX = 128, /* a request's fixed body */
+    BODY_BYTES_MAX = 128,  /* a request's fixed body */
+    LENT_BYTES_MAX = 4096, /* above all that opens a file */
+    LENT_PART = 3,         /* of the requests, one in so many is for what is lent */
     PIN_AGAIN_NS = 1000000000,
 };
-#define REFUSED_NS (10 * NS_PER_S) /* for so long a commit is tried again */
+#define REFUSED_NS (10 * NS_PER_S) /* for so long a commit is tried again, */
+#define AGAIN_NS (10 * NS_PER_MS)  /* each such time */
 
 /* As the kernel lays them out (fuse_uring_req_header, fuse_uring_cmd_req). */
 struct abi_uring_header {
@@ -60,6 +63,8 @@ struct uring_thread {
     struct env_loop *loop;
     struct queue arrived;
     _Atomic(struct uring_entry *) outbox; /* ended elsewhere */
+    struct uring_entry *refused;          /* to be committed again */
+    uint64_t again_ns;                    /* then */
     int cpu;
     uint64_t pinned_ns;
     bool over; /* the mount is gone */
@@ -79,6 +84,8 @@ struct channel_uring {
     struct front *front;
     struct channel_dev *dev;
     uint32_t queue_entries_max;
+    uint32_t entries_max; /* of all queues together */
+    _Atomic uint32_t entry_count;
     unsigned queue_count;
     unsigned thread_count;
     struct uring_queue *queues;
@@ -111,6 +118,7 @@ static int entry_new(struct uring_queue *queue, struct uring_entry **ret_entry) 
     entry->command.done = entry_done;
     request->entry = entry;
     queue->entries[queue->entry_count++] = entry;
+    atomic_fetch_add(&queue->uring->entry_count, 1);
     *ret_entry = entry;
     return 0;
 }
@@ -204,6 +212,26 @@ static bool entry_tries_again(struct uring_entry *entry) {
     return now_ns - entry->refused_ns < REFUSED_NS;
 }
 
+static void entry_keep(struct uring_entry *entry) {
+    struct uring_thread *thread = entry->queue->thread;
+
+    if (!thread->refused)
+        thread->again_ns = env_now_ns(entry->queue->uring->front->env) + AGAIN_NS;
+    entry->next = thread->refused;
+    thread->refused = entry;
+}
+
+static void refused_commit(struct uring_thread *thread, uint64_t now_ns) {
+    struct uring_entry *entry = now_ns >= thread->again_ns ? TAKE_PTR(thread->refused) : NULL;
+
+    while (entry) {
+        struct uring_entry *next = entry->next;
+
+        entry_commit(entry);
+        entry = next;
+    }
+}
+
 /* The kernel has ended the command without a request: for good, as it lets go of the mount; or it
  * does not take what we said of one; or it has no memory for one more entry. */
 static void entry_refused(struct uring_entry *entry, int result) {
@@ -215,7 +243,7 @@ static void entry_refused(struct uring_entry *entry, int result) {
     else if (is_commit && refusal_of(result) == REFUSAL_ENDED)
         entry_register(entry);
     else if (is_commit && refusal_of(result) == REFUSAL_EARLY && entry_tries_again(entry))
-        entry_commit(entry);
+        entry_keep(entry);
     else
         entry_lost(entry, result, is_commit);
 }
@@ -239,7 +267,9 @@ static void queue_grow(struct uring_queue *queue) {
     struct uring_entry *entry;
 
     while (queue->waiting_count < (uint32_t)(is_mixed ? ENTRIES_SPARE_MIXED : ENTRIES_SPARE) &&
-           queue->entry_count < queue->uring->queue_entries_max && entry_new(queue, &entry) == 0)
+           queue->entry_count < queue->uring->queue_entries_max &&
+           atomic_load(&queue->uring->entry_count) < queue->uring->entries_max &&
+           entry_new(queue, &entry) == 0)
         entry_register(entry);
 }
 
@@ -290,11 +320,14 @@ static struct fuse_request *request_lend(struct uring_entry *entry,
                                          const struct abi_in_header *in) {
     struct fuse_request *lent = NULL;
 
+    if (in->bytes > LENT_BYTES_MAX)
+        return NULL;
     if (in->opcode == OPCODE_OPEN || in->opcode == OPCODE_OPENDIR || in->opcode == OPCODE_CREATE ||
         in->opcode == OPCODE_TMPFILE)
         lent = request_pool_take(&entry->queue->uring->front->requests);
     if (lent) {
         memcpy(request_head(lent), request_head(entry->request), in->bytes);
+        lent->descriptor = -1;
         lent->carrier = entry;
     }
     return lent;
@@ -413,8 +446,10 @@ void channel_uring_serve(struct channel_uring *uring, struct channel_thread *ser
             continue;
         }
         at_once = false;
-        (void)env_loop_wait(env, -1, UINT64_MAX);
+        (void)env_loop_wait(env, -1, thread->refused ? thread->again_ns : UINT64_MAX);
         thread_pin(thread, env_now_ns(env));
+        if (thread->refused)
+            refused_commit(thread, env_now_ns(env));
     }
 }
 
@@ -422,13 +457,13 @@ void channel_uring_serve(struct channel_uring *uring, struct channel_thread *ser
 
 #define ENABLE_PATH "/sys/module/fuse/parameters/enable_uring"
 
-bool channel_uring_offer(void) {
+bool channel_uring_offer(bool offers) {
     FILE *file = fopen(ENABLE_PATH, "r+e");
-    bool is_good = file && fputc('Y', file) != EOF && fflush(file) == 0;
+    bool is_good = file && fputc(offers ? 'Y' : 'N', file) != EOF && fflush(file) == 0;
 
     if (file)
         (void)fclose(file);
-    return is_good && channel_uring_offered();
+    return is_good && channel_uring_offered() == offers;
 }
 
 bool channel_uring_offered(void) {
@@ -525,6 +560,9 @@ static int queues_size(struct channel_uring *uring, struct fuse_problem *problem
                            "no FUSE over io_uring: of this mount's %u requests %u are needed for "
                            "it: set mount_requests_max",
                            requests, wanted);
+    /* What opens files is lent a third. */
+    uring->entries_max = MAX(requests - uring->front->thread_count - requests / LENT_PART,
+                             uring->thread_count * ENTRIES_FIRST + others);
     uring->queue_entries_max = MIN((requests - others - 1) / uring->thread_count,
                                    (uint32_t)ENV_COMMANDS_MAX / (others + 1));
     return 0;

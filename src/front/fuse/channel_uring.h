@@ -31,9 +31,9 @@ struct channel_uring;
 
 /* Whether the kernel's module is set to offer it to mounts that are made now. */
 bool channel_uring_offered(void);
-/* Sets it so, until the machine starts anew; false: this kernel has no such setting, or this
- * process may not. Other servers of FUSE have to ask for it, too. */
-bool channel_uring_offer(void);
+/* Sets it, until the machine starts anew; false: this kernel has no such setting, or this process
+ * may not. Other servers of FUSE have to ask for it, too. */
+bool channel_uring_offer(bool offers);
 /* How many CPUs may ever be, of the kernel's list of them ("0-3,5"). 0: not known, or there are
  * gaps: the kernel has as many queues as CPUs, and takes the CPU's number for that of its queue. */
 unsigned channel_uring_cpus(const char *list);

@@ -66,7 +66,7 @@ static void channel_choose(struct fuse_mount *mount) {
 
     if (options->channel == FUSE_CHANNEL_DEV || channel_uring_offered())
         return;
-    mount->tuned = options->tune && channel_uring_offer();
+    mount->tuned = options->tune && channel_uring_offer(true);
     if (options->channel == FUSE_CHANNEL_ANY && !mount->tuned)
         options->channel = FUSE_CHANNEL_DEV;
 }
@@ -234,6 +234,8 @@ int fuse_mount_start(const struct fuse_options *options, struct fuse_mount **ret
                          ret_problem);
     if (r == 0)
         r = mount_serve(mount, ret_problem);
+    if (mount->tuned && !mount->front.features.uring) /* It was in vain. */
+        mount->tuned = !channel_uring_offer(false);
     if (r < 0) {
         fuse_mount_stop(mount);
         return r;
