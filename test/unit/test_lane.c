@@ -435,12 +435,15 @@ static void a_node_does_not_call_itself(void **state) {
     it.node = 1;
     gate_begin(9);
     lanes_begin(9);
-    ask(0, OP_MKDIR, 0)->deadline_ns = env_now_ns(it.env) + 50 * NS_PER_MS;
-    run_until(is_said_now, own_address);
+    /* Beside other work one may end before it has come there. */
+    for (uint32_t count = 0; !is_said_now(own_address); count++) {
+        assert_true(count < 20);
+        ask(count, OP_MKDIR, 0)->deadline_ns = env_now_ns(it.env) + 50 * NS_PER_MS;
+        wait_done(count + 1);
+        assert_int_equal(it.calls[count].result, -ERR_TIMED_OUT);
+    }
     /* These lanes have another life than the gate, so that says a line, too. */
     assert_non_null(strstr(it.said, "it says that it is node 1, which is this one"));
-    wait_done(1);
-    assert_int_equal(it.calls[0].result, -ERR_TIMED_OUT);
     assert_int_equal(it.ran_count, 0);
     assert_int_equal(lanes_peer_refusal(it.lanes, 0), 0); /* It may be elsewhere. */
     lanes_stats(it.lanes, &stats);
