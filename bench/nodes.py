@@ -17,7 +17,7 @@ from mounts import Failed, command, cpu_clock_s
 MDTS = 4
 THREADS = 8  # of programs, for each metadata target or in all
 PHASES = ("create", "stat", "open", "list", "unlink")
-MKDIR, RMDIR = "mkdir elsewhere", "rmdir elsewhere"  # of directories whose parent is another's
+MKDIR, RMDIR = "mkdir", "rmdir"  # most lie where their parent does
 KINDS = {"unix": "Unix socket", "tcp": "TCP", "tls": "TCP in TLS"}
 SLOTS = 65536
 BRANCH = 100  # directories in one, as a tree has them
