@@ -369,17 +369,24 @@ static void question_answered(struct member_question *question) {
     waiting_done(question->context, 0);
 }
 
+static void member_answer(struct local_cluster *cluster, struct member_question *question) {
+    struct waiting waiting = {.loop = env_thread_loop(cluster->env)};
+
+    question->done = question_answered;
+    question->context = &waiting;
+    member_ask(cluster->member, question);
+    (void)waiting_end(&waiting, cluster->env);
+}
+
 void local_cluster_member(struct local_cluster *cluster, struct cluster_map *map,
                           struct member_state *ret_state) {
-    struct waiting waiting = {.loop = env_thread_loop(cluster->env)};
-    struct member_question question = {.map = map, .done = question_answered, .context = &waiting};
+    struct member_question question = {.map = map};
 
     if (map) {
         cluster_map_copy(map, cluster->map);
     }
     if (cluster->member) {
-        member_ask(cluster->member, &question);
-        (void)waiting_end(&waiting, cluster->env);
+        member_answer(cluster, &question);
     } else {
         question.state = (struct member_state){.node = {cluster->config.node},
                                                .first_target = cluster->config.first_target,
@@ -392,15 +399,12 @@ void local_cluster_member(struct local_cluster *cluster, struct cluster_map *map
 }
 
 int local_cluster_follow(struct local_cluster *cluster, uint64_t version, uint64_t end_ns) {
-    struct waiting waiting = {.loop = env_thread_loop(cluster->env)};
-    struct member_question question = {
-        .version = version, .end_ns = end_ns, .done = question_answered, .context = &waiting};
+    struct member_question question = {.version = version, .end_ns = end_ns};
 
     if (!cluster->member) {
         return 0;
     }
-    member_ask(cluster->member, &question);
-    (void)waiting_end(&waiting, cluster->env);
+    member_answer(cluster, &question);
     if (question.state.map_version >= version) {
         return 0;
     }

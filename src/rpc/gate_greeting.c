@@ -341,7 +341,8 @@ static bool stream_is_let_in(struct gate *gate, struct env_stream *stream,
 static void own_address_note(struct gate_connection *client, struct env_stream *stream) {
     struct address own;
 
-    if (client->has_tls && stream->env->streams->own_address(stream, &own) == 0) {
+    if (client->has_tls && client->is_near &&
+        stream->env->streams->own_address(stream, &own) == 0) {
         address_format(&own, client->own_address);
     }
 }

@@ -195,21 +195,17 @@ static int folders_make(const struct engine *engine, uint32_t *ret_count, char p
 /* What is not empty stays: somebody wants to run more phases. */
 static void folders_remove(const struct engine *engine, uint32_t count) {
     const struct bench_options *options = engine->run->options;
-    uint32_t branch = options->branch;
     char path[BENCH_FOLDER_BYTES];
     int r = 0;
 
     for (uint32_t i = 0; r == 0 && i < count; i++) {
         bench_folder_print(options, i, path, sizeof path);
         r = engine->run->files->rmdir(engine->place, path);
-        if (r == 0 && branch > 0 && (i + 1 == count || (i + 1) % branch == 0)) {
-            snprintf(path, sizeof path, BENCH_PARENT, (uint64_t)(i / branch));
-            r = engine->run->files->rmdir(engine->place, path);
-        }
     }
-    if (r == 0 && branch > 0 && count % branch == 0) {
-        snprintf(path, sizeof path, BENCH_PARENT, (uint64_t)(count / branch));
-        (void)!engine->run->files->rmdir(engine->place, path); /* made for one that was not */
+    /* The last one may have been made for a directory that was not. */
+    for (uint32_t i = 0; r == 0 && options->branch > 0 && i <= count / options->branch; i++) {
+        snprintf(path, sizeof path, BENCH_PARENT, (uint64_t)i);
+        r = engine->run->files->rmdir(engine->place, path);
     }
     engine->run->files->end(engine->place);
 }

@@ -153,6 +153,15 @@ static void entry_commit(struct uring_entry *entry) {
         entry_send(entry, COMMAND_COMMIT_AND_FETCH);
 }
 
+static void entries_commit(struct uring_entry *entry) {
+    while (entry) {
+        struct uring_entry *next = entry->next;
+
+        entry_commit(entry);
+        entry = next;
+    }
+}
+
 /* From any thread, to the one that may commit it. */
 static void entry_give(struct uring_entry *entry) {
     struct uring_thread *thread = entry->queue->thread;
@@ -221,15 +230,9 @@ static void entry_keep(struct uring_entry *entry) {
     thread->refused = entry;
 }
 
-static void refused_commit(struct uring_thread *thread, uint64_t now_ns) {
-    struct uring_entry *entry = now_ns >= thread->again_ns ? TAKE_PTR(thread->refused) : NULL;
-
-    while (entry) {
-        struct uring_entry *next = entry->next;
-
-        entry_commit(entry);
-        entry = next;
-    }
+static void refused_commit(struct uring_thread *thread, struct env *env) {
+    if (thread->refused && env_now_ns(env) >= thread->again_ns)
+        entries_commit(TAKE_PTR(thread->refused));
 }
 
 /* The kernel has ended the command without a request: for good, as it lets go of the mount; or it
@@ -378,17 +381,11 @@ void channel_uring_ended(struct fuse_request *request) {
 }
 
 static bool outbox_commit(struct uring_thread *thread) {
-    struct uring_entry *entry =
+    struct uring_entry *first =
         atomic_exchange_explicit(&thread->outbox, NULL, memory_order_acquire);
-    bool some = entry != NULL;
 
-    while (entry) {
-        struct uring_entry *next = entry->next;
-
-        entry_commit(entry);
-        entry = next;
-    }
-    return some;
+    entries_commit(first);
+    return first != NULL;
 }
 
 /* Threads. */
@@ -435,6 +432,7 @@ void channel_uring_serve(struct channel_uring *uring, struct channel_thread *ser
             continue;
         }
         channel_thread_run_idle(serving);
+        refused_commit(thread, env);
         if (outbox_commit(thread) || thread->arrived.first)
             continue;
         if (fair_wait(&uring->front->fair)) {
@@ -448,8 +446,6 @@ void channel_uring_serve(struct channel_uring *uring, struct channel_thread *ser
         at_once = false;
         (void)env_loop_wait(env, -1, thread->refused ? thread->again_ns : UINT64_MAX);
         thread_pin(thread, env_now_ns(env));
-        if (thread->refused)
-            refused_commit(thread, env_now_ns(env));
     }
 }
 
