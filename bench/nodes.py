@@ -188,9 +188,9 @@ def spread(bench):
              spread_once(bench, 1, THREADS), spread_once(bench, 1, THREADS // MDTS))
             for _ in range(bench.runs)]
     for phase in PHASES:
-        for words, of_many, of_one in (("", 0, 2), (" which is little", 1, 3)):
+        for words, of_many, of_one in (("", 0, 2), (", which is little", 1, 3)):
             bench.row(f"{phase} over {MDTS} metadata targets in processes, as much load for each"
-                      + ("," + words if words else ""), "us CPU",
+                      f"{words}", "us CPU",
                       [(run[of_many][phase], run[of_one][phase]) for run in runs],
                       "one metadata target, an operation", "<= 1.15")
     for phase in (*PHASES, MKDIR, RMDIR):
