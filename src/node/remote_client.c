@@ -13,6 +13,7 @@
 #include <string.h>
 
 enum { TICK_MS = 10, LANE_TICKS = 5, GO_ON_MS = 1, REST_MS = 500 };
+enum { AWAY_TICKS = 2 }; /* who is interrupted while a server is away ends at one of these */
 enum { LOGS_MAX = MAP_TARGETS_MAX + MAP_GROUPS_MAX + 2 };
 
 /* What each thread has; the worker finds it. */
@@ -111,7 +112,7 @@ static void tick_fire(struct env_tick *tick) {
     struct remote_client *client = CONTAINER_OF(tick, struct remote_client, tick);
 
     client_tick(client->client);
-    if (++client->ticks % LANE_TICKS == 0) {
+    if (++client->ticks % (lanes_anybody_away(client->lanes) ? AWAY_TICKS : LANE_TICKS) == 0) {
         lanes_tick(client->lanes);
     }
 }

@@ -121,6 +121,8 @@ bool lane_thread_turn(struct lane_thread *thread);
 /* Deadlines, silence, rests: every 10 to 100 ms, from any one thread. Threads that sleep are woken
  * only where something of theirs is due. */
 void lanes_tick(struct lanes *lanes);
+/* Any thread. */
+bool lanes_anybody_away(const struct lanes *lanes);
 
 /* Why the peer has refused us, as a code of err.def, at each address and with each key; 0: it has
  * not, or something else was in the way. Trying again goes on. */

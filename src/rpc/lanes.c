@@ -137,7 +137,7 @@ void lanes_set_home(struct lanes *lanes, struct lane_thread *thread) {
     atomic_store(&lanes->home_state, HOME_THERE);
 }
 
-static bool anybody_is_away(const struct lanes *lanes) {
+bool lanes_anybody_away(const struct lanes *lanes) {
     return atomic_load_explicit(&lanes->away_count, memory_order_relaxed) > 0;
 }
 
@@ -155,8 +155,8 @@ static const struct lane_peer *peer_that_serves(struct lanes *lanes, struct log_
 static bool lanes_is_away(void *context, struct log_id log) {
     struct lanes *lanes = context;
 
-    if (log.value == 0 || !anybody_is_away(lanes)) {
-        return anybody_is_away(lanes);
+    if (log.value == 0 || !lanes_anybody_away(lanes)) {
+        return lanes_anybody_away(lanes);
     }
     const struct lane_peer *peer = peer_that_serves(lanes, log);
     return peer && atomic_load_explicit(&peer->said, memory_order_relaxed);
