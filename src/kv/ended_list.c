@@ -1,7 +1,7 @@
 /* See ended_list.h. */
 #include "kv/ended_list.h"
 
-enum { NAMES_A_STEP = 64 };
+enum { NAMES_A_STEP = 64, RUN_MIN = 64 };
 
 struct taking {
     struct ended_list *list;
@@ -121,21 +121,85 @@ static uint64_t next_name(const struct taking *taking) {
     return at < 8 * (uint64_t)news->names.size ? news->first + at : 0;
 }
 
+/* How many that follow one another are named from the session on, as far as one row has them; 1
+ * where they are few. */
+static uint32_t run_count(const struct taking *taking, uint64_t session) {
+    const struct ended_news *news = taking->news;
+    uint64_t at = taking->work->cursor;
+    uint64_t end = MIN(8 * (uint64_t)news->names.size, at + ENDED_BITS - session % ENDED_BITS);
+    uint32_t count = 0;
+
+    while (news->first != 0 && at < end && (news->names.data[at / 8] >> at % 8 & 1)) {
+        count++;
+        at++;
+    }
+    return count < RUN_MIN ? 1 : count;
+}
+
+/* Of none of them anything is kept. */
+static int run_end(struct taking *taking, uint64_t session, uint32_t count) {
+    struct ended_list *list = taking->list;
+    struct kv_key key = bits_key(list, session);
+    uint32_t first = session % ENDED_BITS;
+    size_t from = first / 8;
+    size_t end = (first + count - 1) / 8 + 1;
+    uint8_t bits[ENDED_BITS / 8] = {0};
+    struct bytes value;
+    const struct kv_need need = {.rows = 1,
+                                 .value_bytes = sizeof bits,
+                                 .record_bytes = KV_ROW_RECORD_BYTES + (uint32_t)(end - from)};
+    int r = kv_get(list->kv, &key, &value);
+
+    if (r < 0 && r != -ERR_NOT_FOUND) {
+        return r;
+    }
+    if (r == 0) {
+        memcpy(bits, value.data, MIN(value.size, sizeof bits));
+    }
+    for (uint32_t i = first; i < first + count; i++) {
+        bits[i / 8] |= (uint8_t)(1U << i % 8);
+    }
+    r = begin(taking, &need);
+    if (r != 0) {
+        return r;
+    }
+    return commit(taking, kv_patch(list->kv, &key, from, (struct bytes){bits + from, end - from}));
+}
+
+/* A manager that was rebuilt names many numbers that were never given. */
+static int name_end(struct taking *taking, uint64_t session, uint32_t *ret_count) {
+    const struct ended_list *list = taking->list;
+    uint64_t kept = 0;
+
+    *ret_count = run_count(taking, session);
+    int r = *ret_count > 1
+                ? list->owner->within(taking->context, session, session + *ret_count, &kept)
+                : 0;
+    if (r == 0 && *ret_count > 1 && kept == 0) {
+        return run_end(taking, session, *ret_count);
+    }
+    *ret_count = 1;
+    return r < 0 ? r : end_one(taking, session, true);
+}
+
 static int names_take(struct taking *taking) {
     uint64_t session;
 
     for (int i = 0; (session = next_name(taking)) != 0; i++) {
+        uint32_t count = 1;
         bool ended = false;
         int r = ended_list_has(taking->list, session, &ended);
 
         if (r == 0 && !ended && i >= NAMES_A_STEP) {
             return ENDED_YIELDS;
         }
-        r = r < 0 || ended ? r : end_one(taking, session, true);
+        if (r == 0 && !ended) {
+            r = name_end(taking, session, &count);
+        }
         if (r != 0) {
             return r;
         }
-        taking->work->cursor++;
+        taking->work->cursor += count;
     }
     return 0;
 }
@@ -148,7 +212,7 @@ static int below_take(struct taking *taking) {
     int r = 0;
 
     for (int i = 0; news->first != 0 && news->lowest > list->lowest; i++) {
-        r = list->owner->below(taking->context, news->lowest, &session);
+        r = list->owner->within(taking->context, 0, news->lowest, &session);
         if (r < 0 || session == 0) {
             break;
         }

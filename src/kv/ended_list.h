@@ -38,8 +38,9 @@ struct ended_owner {
     int (*end)(void *context, uint64_t session);
     /* That is committed, and stands in the record at list->position. */
     void (*ended)(void *context, uint64_t session);
-    /* One below that session of which something is kept, though it has ended then; 0: none. */
-    int (*below)(void *context, uint64_t session, uint64_t *ret_session);
+    /* One from `from` on, and below `end`, of which something is kept, though it has ended then;
+     * 0: none. */
+    int (*within)(void *context, uint64_t from, uint64_t end, uint64_t *ret_session);
 };
 
 struct ended_list {

@@ -80,7 +80,7 @@ static void session_marked(void *context, uint64_t id) {
     }
 }
 
-static int below_find(void *context, uint64_t lowest, uint64_t *ret_session) {
+static int within_find(void *context, uint64_t from, uint64_t end, uint64_t *ret_session) {
     const struct list *known = &((struct taking *)context)->group->sessions.known;
 
     *ret_session = 0;
@@ -89,7 +89,8 @@ static int below_find(void *context, uint64_t lowest, uint64_t *ret_session) {
          node = list_next(known, node)) {
         const struct session *session = CONTAINER_OF(node, struct session, node);
 
-        if (session->id.value < lowest && session->state != SESSION_EVICTING) {
+        if (session->id.value >= from && session->id.value < end &&
+            session->state != SESSION_EVICTING) {
             *ret_session = session->id.value;
             break;
         }
@@ -107,7 +108,7 @@ static const struct ended_owner owner = {
     .abort = taking_abort,
     .end = session_mark,
     .ended = session_marked,
-    .below = below_find,
+    .within = within_find,
 };
 
 void ended_init(struct ended *ended) {

@@ -45,20 +45,20 @@ static void session_dropped(void *context, uint64_t session) {
 }
 
 /* One that has a fence, or is attached. */
-static int below_find(void *context, uint64_t lowest, uint64_t *ret_session) {
+static int within_find(void *context, uint64_t from, uint64_t end, uint64_t *ret_session) {
     struct ost *ost = ((struct taking *)context)->ost;
-    struct kv_key from = store_owner_key(STORE_ROW_FENCE, 0, 0);
-    struct kv_key to = store_owner_key(STORE_ROW_FENCE, lowest, 0);
+    struct kv_key first = store_owner_key(STORE_ROW_FENCE, from, 0);
+    struct kv_key to = store_owner_key(STORE_ROW_FENCE, end, 0);
     struct kv_cursor cursor;
     struct bytes value;
 
-    kv_cursor_init(&cursor, &from, &to);
+    kv_cursor_init(&cursor, &first, &to);
     int r = kv_next(ost->kv, &cursor, &value);
     if (r == 0) {
         *ret_session = kv_key_split(&cursor.key).id;
     }
     if (r == -ERR_NOT_FOUND) {
-        *ret_session = ost_sessions_below(&ost->sessions, lowest);
+        *ret_session = ost_sessions_within(&ost->sessions, from, end);
         r = 0;
     }
     return r;
@@ -72,7 +72,7 @@ static const struct ended_owner owner = {
     .abort = taking_abort,
     .end = session_drop,
     .ended = session_dropped,
-    .below = below_find,
+    .within = within_find,
 };
 
 int ost_ended_load(struct ost *ost) {

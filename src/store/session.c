@@ -68,10 +68,12 @@ void ost_session_sender_set(struct sessions *sessions, const struct call *call) 
     entry_of(sessions, session)->sender = call_sender_of(call);
 }
 
-uint64_t ost_sessions_below(const struct sessions *sessions, uint64_t session) {
+uint64_t ost_sessions_within(const struct sessions *sessions, uint64_t from, uint64_t end) {
     for (uint32_t i = 0; i <= sessions->mask; i++) {
-        if (sessions->entries[i].session != 0 && sessions->entries[i].session < session) {
-            return sessions->entries[i].session;
+        uint64_t session = sessions->entries[i].session;
+
+        if (session != 0 && session >= from && session < end) {
+            return session;
         }
     }
     return 0;

@@ -40,8 +40,8 @@ uint32_t ost_session_window(const struct sessions *sessions, struct session_id s
 bool ost_session_is_from(const struct sessions *sessions, const struct call *call);
 /* Of an attach that is good. */
 void ost_session_sender_set(struct sessions *sessions, const struct call *call);
-/* The id of one that is attached below this one; 0: none is. */
-uint64_t ost_sessions_below(const struct sessions *sessions, uint64_t session);
+/* The id of one that is attached, from `from` on and below `end`; 0: none is. */
+uint64_t ost_sessions_within(const struct sessions *sessions, uint64_t from, uint64_t end);
 /* NULL when it is not attached; valid until it is removed. */
 struct session_counters *ost_sessions_counters(const struct sessions *sessions,
                                                struct session_id session);

@@ -65,6 +65,20 @@ static void test_many_sessions_end(void **state) {
                                                          .names = {bits, 1}}),
         bench->list_number);
     bench_evict(bench, bench->sessions[2].id);
+    /* Of a stretch one is here: it ends as one that is named. */
+    assert_int_equal(attach_of(bench, 3 * ALL, bench->list_number), 0);
+    assert_int_equal(
+        bits_tell(bench, (struct sessions_ended_request){.from = bench->list_number,
+                                                         .number = bench->list_number,
+                                                         .first = 3 * ALL - 1000,
+                                                         .names = {bits, sizeof bits}}),
+        bench->list_number);
+    while (bench_is_known(bench, 3 * ALL)) {
+        bench_turn(bench);
+    }
+    assert_int_equal(attach_of(bench, 3 * ALL, bench->list_number), -ERR_FENCED);
+    assert_int_equal(attach_of(bench, 3 * ALL - 1001, bench->list_number), 0);
+    bench_evict(bench, 3 * ALL - 1001);
     assert_int_equal(attach_of(bench, OLD, bench->list_number), 0);
     assert_int_equal(attach_of(bench, OLD + 1, bench->list_number), -ERR_FENCED);
     assert_int_equal(attach_of(bench, ALL - 1, bench->list_number), -ERR_FENCED);
