@@ -123,6 +123,12 @@ static void ticket_take(struct session *session, const struct call *call) {
     }
 }
 
+static struct bytes session_origin(const struct session *session) {
+    const char *origin = session->client->options.origin;
+
+    return (struct bytes){(const uint8_t *)origin, strlen(origin)};
+}
+
 static void begin_answered(struct call *call) {
     struct session *session = call->context;
     const struct client_options *options = &session->client->options;
@@ -152,7 +158,7 @@ void session_begin(struct session *session) {
     session->renewal.request.session_begin = (struct session_begin_request){
         .node = options->node.value,
         .incarnation = options->incarnation,
-        .origin = {(const uint8_t *)options->origin, strlen(options->origin)},
+        .origin = session_origin(session),
     };
     session->renewal.bulk_in = ticket_space(session);
     session_call(session, &session->renewal, OP_SESSION_BEGIN, begin_answered);
@@ -251,6 +257,7 @@ static void session_renew(struct session *session, uint64_t now_ns) {
         .ticket = session_ticket(session),
         .files_user = atomic_load(&session->client->files_user),
         .requests_user = atomic_load(&session->client->requests_user),
+        .origin = session_origin(session),
     };
     session->renewal.bulk_in = ticket_space(session);
     session_call(session, &session->renewal, OP_SESSION_RENEW, renewal_answered);

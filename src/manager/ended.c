@@ -265,7 +265,7 @@ bool manager_ended_is_telling(const struct manager *manager) {
 }
 
 static struct kv_key number_key(void) {
-    return manager_key(MANAGER_ROW_COUNTER, 1, 0);
+    return manager_key(MANAGER_ROW_COUNTER, MANAGER_COUNTER_ENDED, 0);
 }
 
 int manager_ended_put(struct manager *manager) {

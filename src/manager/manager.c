@@ -8,6 +8,8 @@
 #include "manager/map_changes.h"
 #include "manager/map_waits.h"
 #include "manager/met.h"
+#include "manager/rebuilt.h"
+#include "manager/rebuilt_rows.h"
 #include "manager/renew.h"
 #include "manager/revoke.h"
 #include "manager/slots.h"
@@ -97,8 +99,11 @@ static int load_sync(struct manager *manager) {
 }
 
 static int load_rows(struct manager *manager) {
-    int r = manager->rows_loaded ? 0 : manager_slots_load(manager);
+    int r = manager->rows_loaded ? 0 : manager_rebuilt_write(manager);
 
+    if (r == 0 && !manager->rows_loaded) {
+        r = manager_slots_load(manager);
+    }
     if (r == 0 && !manager->rows_loaded) {
         r = manager_map_load(manager);
     }
@@ -128,6 +133,7 @@ static void load_step(struct manager *manager) {
     if (r == 0) {
         manager_heard_map(manager);
         manager_losses_follow(manager);
+        atomic_store(&manager->nameless_count, manager->sessions.nameless_count);
     }
     struct list_node *node;
     while ((node = list_pop_front(&manager->early_calls))) {
@@ -277,7 +283,7 @@ int manager_open(const struct manager_options *options, struct manager **ret_man
     kv.hook_context = manager;
     int r = take_memory(manager);
     if (r == 0) {
-        cluster_map_copy(manager->map, options->map);
+        cluster_map_copy(manager->map, options->rebuilt ? options->rebuilt->map : options->map);
         r = kv_open(&kv, &manager->kv, ret_problem);
     }
     if (r < 0) {
@@ -344,6 +350,10 @@ const struct cluster_map *manager_map(const struct manager *manager) {
 
 uint32_t manager_ending_count(const struct manager *manager) {
     return atomic_load_explicit(&manager->ending_count, memory_order_relaxed);
+}
+
+uint32_t manager_nameless_count(const struct manager *manager) {
+    return atomic_load_explicit(&manager->nameless_count, memory_order_relaxed);
 }
 
 uint32_t manager_map_waits(const struct manager *manager) {

@@ -16,21 +16,25 @@
 #include "rpc/call.h"
 
 struct manager;
+struct rebuilt;
 
 struct manager_options {
     struct env *env;
     struct kv_options kv;          /* without env and hooks */
     struct rpc *rpc;               /* to targets, ticked by the manager */
     const struct cluster_map *map; /* kept when the store has none yet; borrowed until open ends */
-    struct target_id target;       /* its own address */
-    const struct key_ring *keys;   /* for tickets; borrowed. NULL: none, within one process */
-    uint64_t session_timeout_ns;   /* 0: 30 s */
-    uint32_t sessions_max;         /* 0: 1,024 */
-    uint32_t map_waits_max;        /* calls that may wait for a newer map; 0: 2,048 */
-    uint64_t map_wait_ns;          /* that one may; 0: 30 s */
-    uint64_t join_pause_ns;        /* between versions that joins make, for each node; 0: 20 ms */
-    uint32_t joins_at_once;        /* versions that joins make without a pause; 0: 8 */
-    uint64_t pool_interval_ns;     /* between two pool versions by what targets have; 0: 10 s */
+    /* What it is made of, where its log was lost: its store is empty. Borrowed until a call is
+     * answered. NULL: it was not. */
+    const struct rebuilt *rebuilt;
+    struct target_id target;     /* its own address */
+    const struct key_ring *keys; /* for tickets; borrowed. NULL: none, within one process */
+    uint64_t session_timeout_ns; /* 0: 30 s */
+    uint32_t sessions_max;       /* 0: 1,024 */
+    uint32_t map_waits_max;      /* calls that may wait for a newer map; 0: 2,048 */
+    uint64_t map_wait_ns;        /* that one may; 0: 30 s */
+    uint64_t join_pause_ns;      /* between versions that joins make, for each node; 0: 20 ms */
+    uint32_t joins_at_once;      /* versions that joins make without a pause; 0: 8 */
+    uint64_t pool_interval_ns;   /* between two pool versions by what targets have; 0: 10 s */
     uint64_t renew_wait_ns;  /* that a renewal of keys waits until all nodes have told; 0: 5 s */
     uint64_t life_stands_ns; /* that a life that has spoken is taken for one that runs; 0: 5 s */
     void (*log)(void *context, const char *line); /* of what a person should know; or NULL */
@@ -70,6 +74,10 @@ uint32_t manager_session_count(const struct manager *manager);
 /* Sessions that not every group has been told of the end of, and storage targets that do not have
  * the newest list, a moment ago; any thread. */
 uint32_t manager_ending_count(const struct manager *manager);
+
+/* Sessions of a manager that was rebuilt, now or before, whose origins are not known: who begins
+ * may have to wait until those of his node are heard, or have ended. A moment ago; any thread. */
+uint32_t manager_nameless_count(const struct manager *manager);
 
 /* Calls that wait for a newer map; any thread. */
 uint32_t manager_map_waits(const struct manager *manager);

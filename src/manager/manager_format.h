@@ -20,11 +20,14 @@ enum {
     MANAGER_PIECE_BYTES = 1800,
     MANAGER_ORIGIN_BYTES_MAX = 1800,
     MANAGER_ROW_FORMAT = 2,
+    MANAGER_COUNTER_SESSION = 0,
+    MANAGER_COUNTER_ENDED = 1,
 };
 
 struct manager_session_row {
     uint8_t format;
-    uint8_t reserved[3];
+    uint8_t is_nameless; /* of a manager that was rebuilt: its origin is not known, and none here */
+    uint8_t reserved[2];
     uint32_t node;
     uint64_t incarnation;
     uint64_t serial; /* of the mount's key that it was begun by; 0: a member's */

@@ -9,7 +9,6 @@
 #include <assert.h>
 
 enum manager_message { MANAGER_TICK = 1, MANAGER_WAKE, MANAGER_QUIET, MANAGER_STOP, MANAGER_MET };
-
 enum { MANAGER_RECENT = 1024 };
 
 /* The newest ends, by their numbers. */
@@ -88,10 +87,11 @@ struct manager {
     struct manager_spaces *spaces;
     struct signer signer; /* of tickets */
     struct session_table sessions;
-    uint32_t ended_count;          /* of these, in marking and telling */
-    uint64_t ticked_ns;            /* 0: not yet */
-    uint64_t unheard_ns;           /* in all: the time that it was not listening */
-    _Atomic uint32_t ending_count; /* that are being evicted, as of the last step */
+    uint32_t ended_count;            /* of these, in marking and telling */
+    uint64_t ticked_ns;              /* 0: not yet */
+    uint64_t unheard_ns;             /* in all: the time that it was not listening */
+    _Atomic uint32_t ending_count;   /* that are being evicted, as of the last step */
+    _Atomic uint32_t nameless_count; /* likewise: whose origins are not known */
     uint64_t next_session;
     uint64_t ended_number; /* of the list of the ended: with what is being flushed, */
     uint64_t told_number;  /* and without */
@@ -100,13 +100,13 @@ struct manager {
     struct manager_teller *tellers; /* MAP_PLACES_MAX, by the places of the map's logs */
     struct list begin_calls;        /* wait for a predecessor's end, or for room in the log */
     struct list early_calls;        /* came before it was loaded */
+    uint32_t rebuilt_written;       /* records of options.rebuilt */
     bool rows_loaded;
     bool loaded; /* and what they say is on disk */
     struct kv_waiter load_waiter;
     bool load_waiting;
-    int failure; /* of the load or of the log: what every call gets from then on */
-    bool stopping;
-    bool stop_started;
+    int failure; /* of load or log: what every call gets from then on */
+    bool stopping, stop_started;
     void (*stop_done)(void *context, int result);
     void *stop_context;
 };

@@ -84,6 +84,14 @@ struct manager_session *session_table_add(struct session_table *table, struct se
     return session;
 }
 
+static void origin_enter(struct session_table *table, struct manager_session *session) {
+    const struct session_origin origin = origin_of(session);
+    struct manager_session **place = place_of_origin(table, &origin);
+
+    session->next_by_origin = *place;
+    *place = session;
+}
+
 static void origin_leave(struct session_table *table, struct manager_session *session) {
     const struct session_origin origin = origin_of(session);
     struct manager_session **place = place_of_origin(table, &origin);
@@ -102,6 +110,7 @@ void session_table_drop(struct session_table *table, struct manager_session *ses
     }
     *place = session->next_by_id;
     origin_leave(table, session);
+    table->nameless_count -= session->is_nameless;
     list_remove(&session->living);
     list_remove(&session->met);
     session->stage = STAGE_FREE;
@@ -116,10 +125,38 @@ void session_table_serial(struct session_table *table, struct manager_session *s
     }
     origin_leave(table, session);
     session->serial = serial;
-    const struct session_origin origin = origin_of(session);
-    struct manager_session **place = place_of_origin(table, &origin);
-    session->next_by_origin = *place;
-    *place = session;
+    origin_enter(table, session);
+}
+
+void session_table_unname(struct session_table *table, struct manager_session *session) {
+    assert(!session->is_nameless && session->origin_bytes == 0);
+    session->is_nameless = true;
+    table->nameless_count++;
+}
+
+void session_table_name(struct session_table *table, struct manager_session *session,
+                        struct bytes name) {
+    assert(session->is_nameless && name.size <= MANAGER_ORIGIN_BYTES_MAX);
+    origin_leave(table, session);
+    session->is_nameless = false;
+    table->nameless_count--;
+    session->origin_bytes = (uint16_t)name.size;
+    memcpy(session->origin, name.data, name.size);
+    origin_enter(table, session);
+}
+
+bool session_table_has_unheard(const struct session_table *table, uint32_t node_id) {
+    const struct list *living = &table->living;
+
+    for (struct list_node *node = table->nameless_count > 0 ? list_first(living) : NULL; node;
+         node = list_next(living, node)) {
+        const struct manager_session *session = CONTAINER_OF(node, struct manager_session, living);
+
+        if (session->is_nameless && !session->is_heard && session->node_id == node_id) {
+            return true;
+        }
+    }
+    return false;
 }
 
 struct manager_session *session_table_find(const struct session_table *table, uint64_t id) {
@@ -137,9 +174,10 @@ struct manager_session *session_table_of(const struct session_table *table,
     struct manager_session *session =
         after ? after->next_by_origin : *place_of_origin(table, origin);
 
-    while (session && (session->node_id != origin->node_id || session->serial != origin->serial ||
-                       session->origin_bytes != origin->name.size ||
-                       memcmp(session->origin, origin->name.data, origin->name.size) != 0)) {
+    while (session &&
+           (session->is_nameless || session->node_id != origin->node_id ||
+            session->serial != origin->serial || session->origin_bytes != origin->name.size ||
+            memcmp(session->origin, origin->name.data, origin->name.size) != 0)) {
         session = session->next_by_origin;
     }
     return session;

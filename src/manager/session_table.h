@@ -35,9 +35,11 @@ struct manager_session {
     struct session_id id;
     uint64_t incarnation;
     uint32_t node_id;
-    uint64_t serial; /* of the mount's key that it was begun by, or renewed last; 0: a member's */
-    bool is_revoked; /* the key is: it is to be evicted */
-    bool waiting;    /* for the flush of its record */
+    uint64_t serial;  /* of the mount's key that it was begun by, or renewed last; 0: a member's */
+    bool is_nameless; /* its origin is not known, as the manager was rebuilt */
+    bool is_heard;    /* since the manager's start, or begun then */
+    bool is_revoked;  /* the key is: it is to be evicted */
+    bool waiting;     /* for the flush of its record */
     enum session_stage stage;
     uint64_t heard_ns;       /* by the manager's time of listening */
     uint64_t ended_number;   /* of the list, from MARKING on */
@@ -61,6 +63,7 @@ struct session_table {
     uint32_t capacity; /* at least max: a start may find more, when max was larger before */
     uint32_t touched;  /* of the memory */
     uint32_t count;
+    uint32_t nameless_count;
     struct list free;
     struct list beginning;
     struct list heard;   /* live; who was not heard of for longest first */
@@ -87,6 +90,14 @@ void session_table_drop(struct session_table *table, struct manager_session *ses
 /* From now on it is of this mount's key. */
 void session_table_serial(struct session_table *table, struct manager_session *session,
                           uint64_t serial);
+/* Its origin is not known: it is found by none. */
+void session_table_unname(struct session_table *table, struct manager_session *session);
+/* The name of its origin is known now. */
+void session_table_name(struct session_table *table, struct manager_session *session,
+                        struct bytes name);
+/* Of a node there is one that has no name, and was not heard since the start: it may have been of
+ * any origin. */
+bool session_table_has_unheard(const struct session_table *table, uint32_t node_id);
 /* NULL: it is not known, or has ended. */
 struct manager_session *session_table_find(const struct session_table *table, uint64_t id);
 /* The next of this origin behind `after`, NULL: the first; NULL when there is none. */

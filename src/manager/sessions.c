@@ -51,6 +51,7 @@ uint64_t manager_listening_ns(const struct manager *manager) {
 static int put_row(struct manager *manager, const struct manager_session *session) {
     uint8_t value[sizeof(struct manager_session_row) + MANAGER_ORIGIN_BYTES_MAX];
     const struct manager_session_row row = {.format = MANAGER_ROW_FORMAT,
+                                            .is_nameless = session->is_nameless,
                                             .node = session->node_id,
                                             .incarnation = session->incarnation,
                                             .serial = session->serial};
@@ -95,7 +96,7 @@ static void session_free(struct manager_session *session) {
 static int write_begin(struct manager *manager, struct manager_session *session,
                        const struct kv_grant *grant) {
     uint8_t counter[COUNTER_BYTES];
-    struct kv_key key = manager_key(MANAGER_ROW_COUNTER, 0, 0);
+    struct kv_key key = manager_key(MANAGER_ROW_COUNTER, MANAGER_COUNTER_SESSION, 0);
 
     kv_begin(manager->kv, grant);
     store_le64(counter, manager->next_session + 1);
@@ -253,6 +254,11 @@ void manager_begin(struct manager *manager, struct call *call) {
     if (begin_known(manager, call)) {
         return;
     }
+    /* One of a manager that was rebuilt may be its predecessor, and is heard if it lives. */
+    if (session_table_has_unheard(&manager->sessions, request->node)) {
+        list_push_back(&manager->begin_calls, &call->server_node);
+        return;
+    }
     if (session_table_is_full(&manager->sessions)) {
         call_reply(call, -ERR_TOO_MANY_SESSIONS);
         return;
@@ -304,10 +310,33 @@ static int renew_ticket(const struct manager_session *session, struct call *call
     return same && ticket_is_newest(signer, request->ticket) ? 0 : ticket_give(session, call);
 }
 
+/* Where there is no room for its row now, the next renewal tells it again. */
+static void session_name(struct manager_session *session, struct bytes name) {
+    struct manager *manager = session->manager;
+    uint32_t value_bytes = (uint32_t)(sizeof(struct manager_session_row) + name.size);
+    const struct kv_need need = {
+        .rows = 1, .value_bytes = value_bytes, .record_bytes = value_bytes + KV_ROW_RECORD_BYTES};
+    struct kv_grant grant;
+
+    if (!session->is_nameless || session->stage != STAGE_LIVE || name.size == 0 ||
+        name.size > MANAGER_ORIGIN_BYTES_MAX ||
+        kv_admit(manager->kv, KV_CLASS_CONTROL, &need, &grant) < 0) {
+        return;
+    }
+    session_table_name(&manager->sessions, session, name);
+    kv_begin(manager->kv, &grant);
+    int r = put_row(manager, session);
+    assert(r == 0); /* It was admitted, and an older value is replaced. */
+    (void)kv_commit(manager->kv);
+    (void)kv_seal(manager->kv);
+}
+
 static void session_heard(struct manager_session *session, const struct call *call) {
     struct session_table *table = &session->manager->sessions;
 
     session->heard_ns = manager_listening_ns(session->manager);
+    session->is_heard = true;
+    session_name(session, call->request.session_renew.origin);
     session_table_serial(table, session, serial_of(call));
     if (session->stage == STAGE_LIVE && !must_end(session)) {
         session_move(session, &table->heard);
@@ -397,6 +426,8 @@ void manager_sessions_step(struct manager *manager) {
     }
     ending += manager_ended_behind(manager);
     atomic_store_explicit(&manager->ending_count, ending, memory_order_relaxed);
+    atomic_store_explicit(&manager->nameless_count, manager->sessions.nameless_count,
+                          memory_order_relaxed);
     /* Each goes to the end again when it still has to wait. */
     struct list_node *last =
         list_is_empty(&manager->begin_calls) ? NULL : manager->begin_calls.head.previous;
@@ -503,6 +534,9 @@ static int load_row(struct manager *manager, uint64_t id, struct bytes value) {
     session->stage = STAGE_LIVE;
     session->heard_ns = manager_listening_ns(manager);
     session_move(session, &table->heard);
+    if (row.is_nameless) {
+        session_table_unname(table, session);
+    }
     return 0;
 }
 
@@ -545,7 +579,7 @@ static int rows_load(struct manager *manager) {
 }
 
 int manager_sessions_load(struct manager *manager) {
-    struct kv_key counter = manager_key(MANAGER_ROW_COUNTER, 0, 0);
+    struct kv_key counter = manager_key(MANAGER_ROW_COUNTER, MANAGER_COUNTER_SESSION, 0);
     struct bytes value;
     int r = rows_load(manager);
 

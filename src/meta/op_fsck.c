@@ -26,6 +26,9 @@ static int type_of(uint32_t what, uint8_t *ret_space, enum row_type *ret_type) {
         [FSCK_LOST] = {KV_SPACE_OWNER, ROW_LOST},
         [FSCK_MOVES] = {KV_SPACE_OWNER, ROW_MOVE},
         [FSCK_TRANSACTIONS] = {KV_SPACE_OWNER, ROW_TRANSACTION},
+        [FSCK_SESSIONS] = {KV_SPACE_OWNER, ROW_SESSION},
+        [FSCK_ENDED] = {KV_SPACE_OWNER, ROW_ENDED},
+        [FSCK_SLOTS] = {KV_SPACE_OWNER, ROW_SLOTS},
     };
 
     if (what >= ARRAY_SIZE(types) || types[what].type == 0) {
@@ -132,6 +135,10 @@ int op_fsck_list(struct transaction *transaction, struct call *call) {
     if (r != -ERR_NOT_FOUND && !partial) {
         return r;
     }
-    call->reply.fsck_list.end = r == -ERR_NOT_FOUND;
+    const struct log_life life = kv_life(transaction->group->kv);
+    call->reply.fsck_list = (struct fsck_list_reply){.end = r == -ERR_NOT_FOUND,
+                                                     .term = kv_term(transaction->group->kv),
+                                                     .life_high = life.high,
+                                                     .life_low = life.low};
     return 0;
 }

@@ -1,10 +1,11 @@
 /* fsck_list: the rows of chunks and bitmaps as they are, and a check of stored blocks.
  *
  * The answer is a list of rows (struct store_fsck_row, key, value, padded to 8); the key of the
- * last one is the cursor of the next call. FSCK_CHUNKS, FSCK_BLOCKS and FSCK_PROMISED give rows of
- * types C, B and P. FSCK_DATA reads the blocks of segments from the disk, past all caches, and
- * gives for each segment that it looked at a mask of blocks that don't match their checksums. A row
- * whose own checksum is wrong comes without a value, and FSCK_DATA passes over it. */
+ * last one is the cursor of the next call. FSCK_CHUNKS, FSCK_BLOCKS, FSCK_PROMISED, FSCK_SESSIONS
+ * and FSCK_ENDED give rows of types C, B, P, S and E. FSCK_DATA reads the blocks of segments from
+ * the disk, past all caches, and gives for each segment that it looked at a mask of blocks that
+ * don't match their checksums. A row whose own checksum is wrong comes without a value, and
+ * FSCK_DATA passes over it. */
 #include "base/crc32c.h"
 #include "store/fsck_format.h"
 #include "store/operations.h"
@@ -24,6 +25,12 @@ static int fsck_range(const struct fsck_list_request *body, struct kv_cursor *re
     } else if (body->what == FSCK_PROMISED) {
         low.type = STORE_ROW_PROMISED;
         high.type = STORE_ROW_PROMISED + 1;
+    } else if (body->what == FSCK_SESSIONS) {
+        low.type = STORE_ROW_SESSION;
+        high.type = STORE_ROW_SESSION + 1;
+    } else if (body->what == FSCK_ENDED) {
+        low.type = STORE_ROW_ENDED;
+        high.type = STORE_ROW_ENDED + 1;
     } else {
         return -ERR_NOT_SUPPORTED;
     }
@@ -226,6 +233,9 @@ void fsck_run(struct ost *ost, struct request *request) {
                                                       : list_rows(ost, request);
     }
     if (r != REQUEST_WAITS && !request_stops(ost, request, r)) {
+        call->reply.fsck_list.term = kv_term(ost->kv);
+        call->reply.fsck_list.life_high = kv_life(ost->kv).high;
+        call->reply.fsck_list.life_low = kv_life(ost->kv).low;
         request_finish(ost, request, 0);
     }
 }

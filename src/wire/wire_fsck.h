@@ -17,6 +17,10 @@ enum fsck_what {
     FSCK_MOVES = 12,        /* moves of small files to chunks that are under way */
     FSCK_TRANSACTIONS = 13, /* what is promised to transactions across logs, or done */
     FSCK_PROMISED = 14,     /* holes of chunks that are promised, in all */
+    /* What a manager is rebuilt from, of both kinds of targets: */
+    FSCK_SESSIONS = 15, /* that are attached */
+    FSCK_ENDED = 16,    /* the list of the ended, kv/ended_list.h */
+    FSCK_SLOTS = 17,    /* of a metadata target: whose slots are, by its own rows */
 };
 
 /* In the place of a row's size in answers of fsck_list: no value, its checksum is wrong. */

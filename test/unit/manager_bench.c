@@ -123,6 +123,7 @@ void manager_begins(struct bench *bench) {
                .sync_interval_ns = NS_PER_S},
         .rpc = bench->rpc,
         .map = &bench->map,
+        .rebuilt = bench->rebuilt,
         .target = {MANAGER},
         .keys = bench->keys,
         .sessions_max = bench->sessions_max ? bench->sessions_max : 8,

@@ -56,9 +56,10 @@ struct bench {
     uint32_t map_waits_max;
     uint64_t join_pause_ns;
     uint32_t joins_at_once;
-    bool has_no_room; /* for tickets, in what ask_as asks */
-    uint32_t lines;   /* that the manager has said */
-    char line[256];   /* the last one */
+    bool has_no_room;              /* for tickets, in what ask_as asks */
+    const struct rebuilt *rebuilt; /* of which the next manager is made */
+    uint32_t lines;                /* that the manager has said */
+    char line[256];                /* the last one */
 };
 
 /* A call of a client. */

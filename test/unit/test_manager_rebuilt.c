@@ -1,0 +1,149 @@
+/* A manager that is made of what others have told: sessions of before go on if they are heard, and
+ * end if not; nothing is given twice; a kill or a power loss right behind it changes nothing. */
+#include "manager/manager_format.h"
+#include "manager/rebuilt.h"
+#include "manager_bench.h"
+
+enum { HEARD = 30, SILENT = 31, OTHER_NODE = 32, NEXT = 100, NODE = 1, SECOND_NODE = 3 };
+enum { INCARNATION = 70, ENDED = 500 };
+
+static struct rebuilt rebuilt_one;
+static struct rebuilt_session sessions[] = {{{HEARD}, INCARNATION, NODE},
+                                            {{SILENT}, INCARNATION, NODE},
+                                            {{OTHER_NODE}, INCARNATION, SECOND_NODE}};
+
+/* The bench's targets know few numbers, so these are not as far above as a real one's. */
+static void rebuilt_make(struct bench *bench) {
+    rebuilt_one = (struct rebuilt){.map = &bench->map,
+                                   .handover = 900,
+                                   .next_session = NEXT,
+                                   .ended_number = ENDED,
+                                   .sessions = sessions,
+                                   .session_count = ARRAY_SIZE(sessions),
+                                   .is_finished = true};
+}
+
+/* Its log is gone. */
+static void rebuild(struct bench *bench) {
+    const struct kv_mem_options store = {&bench->prng, 30, 100};
+
+    assert_int_equal(manager_ends(bench), 0);
+    kv_mem_store_free(bench->store);
+    assert_int_equal(kv_mem_store_new(&store, &bench->store), 0);
+    assert_int_equal(bench->env->ops->file_remove(bench->env, "manager/log"), 0);
+    rebuilt_make(bench);
+    bench->rebuilt = &rebuilt_one;
+    manager_begins(bench);
+    pass(bench, NS_PER_S);
+    bench->rebuilt = NULL;
+}
+
+static int renew_named(struct bench *bench, uint64_t session, const char *origin) {
+    struct asked asked;
+
+    return ask(bench, &asked, OP_SESSION_RENEW,
+               (union request_body){
+                   .session_renew = {.session = session,
+                                     .incarnation = INCARNATION,
+                                     .origin = {(const uint8_t *)origin, strlen(origin)}}});
+}
+
+static void keep_alive(struct bench *bench, uint32_t seconds) {
+    for (uint32_t i = 0; i < seconds; i++) {
+        assert_int_equal(renew_named(bench, HEARD, "mount"), 0);
+        assert_int_equal(renew_named(bench, OTHER_NODE, "there"), 0);
+        pass(bench, NS_PER_S);
+    }
+}
+
+/* Over a clean stop, a kill and a power loss of the manager. */
+static void test_who_is_heard_goes_on(void **state) {
+    struct bench *bench = *state;
+
+    rebuild(bench);
+    assert_int_equal(manager_session_count(bench->manager), 3);
+    assert_int_equal(manager_nameless_count(bench->manager), 3);
+    for (int end = 0; end < MANAGER_ENDS; end++) {
+        keep_alive(bench, 3);
+        manager_again(bench, (enum manager_end)end);
+    }
+    keep_alive(bench, 45);
+    assert_int_equal(manager_nameless_count(bench->manager), 0);
+    assert_int_equal(manager_session_count(bench->manager), 2);
+    for (int i = 0; i < TARGETS; i++) {
+        assert_true(is_ended(&bench->targets[i], SILENT));
+        assert_false(is_ended(&bench->targets[i], HEARD));
+        assert_false(is_ended(&bench->targets[i], OTHER_NODE));
+        /* What was given and nobody has told of is over, at each of them. */
+        assert_true(is_ended(&bench->targets[i], OTHER_NODE + 1));
+        assert_true(is_ended(&bench->targets[i], NEXT - 1));
+        assert_true(bench->targets[i].number > ENDED);
+    }
+    assert_int_equal(renew(bench, SILENT, INCARNATION), -ERR_UNKNOWN_SESSION);
+    assert_int_equal(renew(bench, NEXT - 1, INCARNATION), -ERR_UNKNOWN_SESSION);
+    assert_int_equal(renew(bench, HEARD, INCARNATION + 1), -ERR_FENCED);
+    assert_true(begin(bench, NODE, 5, "new") >= NEXT);
+}
+
+/* One that is heard, and tells its origin, is the predecessor of who begins there. */
+static void test_origins_are_told(void **state) {
+    struct bench *bench = *state;
+
+    rebuild(bench);
+    keep_alive(bench, 40);
+    uint64_t session = begin(bench, NODE, 5, "mount");
+    assert_true(session >= NEXT);
+    pass(bench, NS_PER_S);
+    assert_int_equal(renew(bench, HEARD, INCARNATION), -ERR_UNKNOWN_SESSION);
+    assert_true(is_ended(&bench->targets[0], HEARD));
+    assert_int_equal(renew(bench, OTHER_NODE, INCARNATION), 0);
+}
+
+/* Who begins where one may be his predecessor waits until that is heard, or is over. */
+static void test_a_beginning_waits(void **state) {
+    struct bench *bench = *state;
+    struct asked here;
+    struct asked there;
+
+    rebuild(bench);
+    assert_int_equal(renew_named(bench, OTHER_NODE, "there"), 0);
+    start(bench, &there, OP_SESSION_BEGIN, begin_of(SECOND_NODE, 5, "new"));
+    start(bench, &here, OP_SESSION_BEGIN, begin_of(NODE, 6, "beside"));
+    pass(bench, NS_PER_S);
+    assert_true(there.done);
+    assert_int_equal(there.call.result, 0);
+    assert_false(here.done);
+    keep_alive(bench, 20);
+    assert_false(here.done);
+    pass(bench, 15 * NS_PER_S);
+    assert_true(here.done);
+    assert_int_equal(here.call.result, 0);
+    assert_true(here.call.reply.session_begin.session >= NEXT);
+    assert_true(is_ended(&bench->targets[0], SILENT));
+}
+
+/* The version before tells no origin: its session goes on, and holds nobody up once it is heard. */
+static void test_origins_that_are_not_told(void **state) {
+    struct bench *bench = *state;
+
+    rebuild(bench);
+    for (uint32_t i = 0; i < 45; i++) {
+        assert_int_equal(renew(bench, HEARD, INCARNATION), 0);
+        pass(bench, NS_PER_S);
+    }
+    assert_int_equal(manager_nameless_count(bench->manager), 1);
+    assert_true(begin(bench, NODE, 5, "") >= NEXT);
+    assert_int_equal(renew(bench, HEARD, INCARNATION), 0);
+    assert_int_equal(ask(bench, &(struct asked){0}, OP_SESSION_END, end_of(HEARD, INCARNATION)), 0);
+    assert_int_equal(manager_nameless_count(bench->manager), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(who_is_heard_goes_on),
+        TEST(origins_are_told),
+        TEST(a_beginning_waits),
+        TEST(origins_that_are_not_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
