@@ -33,6 +33,8 @@ struct up_words {
     const char *join;
     bool foreground;
     bool accept_loss;
+    bool rebuild_manager;
+    const char *without;
 };
 
 /* Names with commas between; 0: what is none of them, or twice. */
@@ -101,6 +103,23 @@ static int size_take(const struct verb *verb, const char *value, void *context) 
                : verb_usage(verb, "--size takes 16M to 64T, not %s", value);
 }
 
+/* Numbers with commas between. */
+static int without_take(const struct verb *verb, const char *value, void *context) {
+    struct up_words *words = context;
+    const char *at = value;
+    size_t digits;
+
+    do {
+        digits = strspn(at, "0123456789");
+        at += digits;
+    } while (digits > 0 && *at == ',' && at++);
+    words->without = value;
+    return digits > 0 && *at == '\0'
+               ? EXIT_OK
+               : verb_usage(verb, "--without takes numbers of nodes, commas between, not %s",
+                            value);
+}
+
 static int directory_take(const struct verb *verb, const char *word, void *context) {
     struct up_words *words = context;
 
@@ -114,9 +133,13 @@ static int directory_take(const struct verb *verb, const char *word, void *conte
 static int parse_up(const struct verb *verb, char *const *argv, struct up_words *words) {
     int status = verb_parse(verb, NULL, argv + 1, directory_take, words);
 
-    return status != EXIT_OK || words->directory
-               ? status
-               : verb_usage(verb, "a directory for the data is missing");
+    if (status == EXIT_OK && !words->directory) {
+        status = verb_usage(verb, "a directory for the data is missing");
+    }
+    if (status == EXIT_OK && words->without && !words->rebuild_manager) {
+        status = verb_usage(verb, "--without says which nodes --rebuild-manager goes on without");
+    }
+    return status;
 }
 
 /* It is made where its parent is there. */
@@ -295,7 +318,9 @@ static int run_up(const struct verb *verb, int argc, char **argv) {
                                          .key_path = key_path,
                                          .advertise = words.advertise,
                                          .join = words.join,
-                                         .accept_loss = words.accept_loss};
+                                         .accept_loss = words.accept_loss,
+                                         .rebuild_manager = words.rebuild_manager,
+                                         .without = words.without};
 
         status = run_daemon(verb, &options, words.foreground);
     }
@@ -490,6 +515,12 @@ static const struct verb_option up_options[] = {
     VERB_FLAG("--accept-loss", struct up_words, accept_loss,
               "go on where memory that a killed daemon left is damaged, or a log's end can't be "
               "read: what was acknowledged in it is lost"),
+    VERB_FLAG("--rebuild-manager", struct up_words, rebuild_manager,
+              "of the first node, whose DIR/manager is lost: makes it anew from what all nodes and "
+              "targets know; each of them has to answer"),
+    VERB_TAKE("--without", "NODE[,...]", without_take,
+              "with --rebuild-manager: goes on without these nodes, which are gone for ever: their "
+              "targets are lost then"),
     VERB_FLAG("--foreground", struct up_words, foreground,
               "stay in the terminal; otherwise returns when the mount answers"),
     {.name = NULL},
@@ -502,7 +533,8 @@ static const struct verb_option shoald_options[] = {
 #define UP_ARGUMENTS                                                                               \
     "DIR [--mount MNT] [--mdts N] [--osts N] [--roles LIST] [--size BYTES]\n"                      \
     "        [--listen ADDR:PORT --key FILE]\n"                                                    \
-    "        [--advertise ADDR:PORT] [--join ADDR:PORT[,...]] [--accept-loss] [--foreground]"
+    "        [--advertise ADDR:PORT] [--join ADDR:PORT[,...]] [--accept-loss]\n"                   \
+    "        [--rebuild-manager [--without NODE[,...]]] [--foreground]"
 
 const struct verb verb_up = {
     .name = "up",

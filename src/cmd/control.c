@@ -193,7 +193,7 @@ static bool session_begin(struct control *control, struct control_socket_connect
     int r = local_cluster_client_begin(control->cluster, SESSION_PATIENCE_NS);
 
     if (r == -ERR_TIMED_OUT) {
-        control_print(connection, "the cluster's manager does not answer: is the first node up?\n");
+        control_print(connection, "%s\n", session_silence_text(control->cluster));
     } else if (r < 0) {
         control_print(connection, "no session with the cluster: %s\n", session_text(r));
     }

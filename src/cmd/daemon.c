@@ -65,6 +65,8 @@ static struct local_cluster_options cluster_options_of(const struct daemon_optio
         .advertise = options->advertise,
         .join = options->join,
         .accept_loss = options->accept_loss,
+        .rebuild_manager = options->rebuild_manager,
+        .without = options->without,
         .origin = options->directory,
         .log = log_line,
     };

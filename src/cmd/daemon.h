@@ -19,6 +19,8 @@ struct daemon_options {
     const char *advertise;         /* ADDRESS:PORT; likewise */
     const char *join;              /* addresses of a cluster, commas between; likewise */
     bool accept_loss;              /* go on without what a damaged ring, or log's end, held */
+    bool rebuild_manager;          /* its log is lost: from what the others know */
+    const char *without;           /* then: numbers of nodes, commas between; or NULL */
     struct background *background; /* reported to once it serves; NULL: in the foreground */
 };
 

@@ -24,10 +24,8 @@ static int begin_session(struct control *control, char problem[512]) {
     int r = local_cluster_client_begin(control->cluster, patience_ns);
 
     if (r == -ERR_TIMED_OUT) {
-        snprintf(
-            problem, 512,
-            "%s cannot be mounted: the cluster's manager does not answer: is the first node up?",
-            control->directory);
+        snprintf(problem, 512, "%s cannot be mounted: %s", control->directory,
+                 session_silence_text(control->cluster));
     } else if (r < 0) {
         snprintf(problem, 512, "%s cannot be mounted: %s", control->directory, session_text(r));
     }

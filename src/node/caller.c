@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TURN_MS = 20, LOGS_MAX = 2 }; /* the manager, and whoever is reached */
+enum { TURN_MS = 20, LOGS_DEFAULT = 2 };
 
 static uint64_t worker_now(struct worker *worker) {
     return env_now_ns(worker->context);
@@ -80,7 +80,8 @@ int caller_open(struct caller *caller, const struct caller_options *options, cha
                                     .transport_context = caller->lanes,
                                     .env = caller->env,
                                     .resend_ns = NS_PER_S / 10,
-                                    .logs_max = LOGS_MAX};
+                                    .logs_max =
+                                        options->logs_max > 0 ? options->logs_max : LOGS_DEFAULT};
     return rpc_new(&rpc, &caller->rpc);
 }
 

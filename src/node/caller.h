@@ -16,6 +16,7 @@ struct caller_options {
     enum link_encryption encryption;
     uint64_t connect_ns;   /* one attempt at an address; 0: as lanes have it */
     uint64_t clock_max_ns; /* as lanes have it */
+    uint32_t logs_max;     /* that it calls; 0: two, the manager's and that of whoever is reached */
 };
 
 struct caller {

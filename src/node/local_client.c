@@ -41,16 +41,29 @@ static void begun(void *context, int result) {
 
     atomic_store(&cluster->begin_result, result);
     atomic_store(&cluster->client_stage, result < 0 ? CLIENT_NONE : CLIENT_READY);
-    if (config_is_first(&cluster->config)) {
+    if (cluster->session_begin.loop) { /* The start waits for it, or has. */
         waiting_done(&cluster->session_begin, result);
     }
 }
 
+/* When the manager is loaded, how many sessions it knows. */
+static int manager_wait(struct local_cluster *cluster) {
+    struct call call = {.header = {.opcode = OP_MAP_GET, .log = LOG_MANAGER},
+                        .request.map_get.known_version = UINT64_MAX};
+
+    return local_cluster_ask(cluster, &call);
+}
+
 /* Where there are as many sessions as there may be, or no room for the record of one more, it is
  * begun when somebody needs it: those that are there renew theirs only at a node that serves, and
- * would fall silent meanwhile. */
+ * would fall silent meanwhile. So it is where the manager was rebuilt, and a beginning may have to
+ * wait for one of these. */
 int local_client_begin(struct local_cluster *cluster) {
     assert(config_is_first(&cluster->config));
+    int loaded = manager_wait(cluster);
+    if (loaded < 0 || manager_nameless_count(cluster->manager) > 0) {
+        return loaded;
+    }
     cluster->session_begin = (struct waiting){.loop = env_thread_loop(cluster->env)};
     atomic_store(&cluster->client_stage, CLIENT_BEGINNING);
     client_start(cluster->client, begun, cluster);

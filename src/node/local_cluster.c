@@ -8,6 +8,7 @@
 #include "node/local_limits.h"
 #include "node/local_lives.h"
 #include "node/local_member.h"
+#include "node/local_rebuild.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,7 +83,8 @@ static int make_rpc(struct local_cluster *cluster, size_t index) {
     return rpc_new(&options, &cluster->rpcs[index]);
 }
 
-static int open_targets(struct local_cluster *cluster, char problem[256]) {
+static int open_targets(struct local_cluster *cluster, const struct local_cluster_options *options,
+                        char problem[256]) {
     int r = log_table_new(CONFIG_MDTS_MAX + CONFIG_OSTS_MAX + 6, &cluster->logs);
 
     if (r == 0) {
@@ -90,6 +92,9 @@ static int open_targets(struct local_cluster *cluster, char problem[256]) {
     }
     if (r == 0) {
         r = local_member_map(cluster, problem);
+    }
+    if (r == 0 && options->rebuild_manager) {
+        r = local_rebuild_ask(cluster, options->without, problem);
     }
     for (size_t i = 0; r == 0 && i < LOCAL_RPC_COUNT; i++) {
         r = make_rpc(cluster, i);
@@ -244,7 +249,7 @@ static int open_all(struct local_cluster *cluster, const struct local_cluster_op
         r = local_network_open(&cluster->config, &cluster->network, problem);
     }
     if (r == 0) {
-        r = open_targets(cluster, detail);
+        r = open_targets(cluster, options, detail);
     }
     if (r == 0) {
         r = open_client(cluster, options->origin);
@@ -394,6 +399,7 @@ void local_cluster_close(struct local_cluster *cluster) {
     }
     client_free(cluster->client);
     local_targets_close(cluster);
+    local_rebuild_free(cluster);
     for (size_t i = LOCAL_RPC_COUNT; i-- > 0;) {
         rpc_free(cluster->rpcs[i]);
     }

@@ -22,18 +22,18 @@
 struct lane_clock;
 struct folder_lock;
 struct local_cluster;
-
 struct local_cluster_options {
-    const char *directory;   /* absolute, exists */
-    uint32_t roles;          /* enum config_role, for an empty directory; 0: the default */
-    uint32_t ost_count;      /* likewise */
-    uint32_t mdt_count;      /* likewise */
-    uint64_t data_bytes_max; /* likewise, of each OST; 0: half of what is free, shared */
+    const char *directory;         /* absolute, exists */
+    uint32_t roles;                /* enum config_role, for an empty directory; 0: the default */
+    uint32_t ost_count, mdt_count; /* likewise */
+    uint64_t data_bytes_max;       /* likewise, of each OST; 0: half of what is free, shared */
     const char *listen;    /* ADDRESS:PORT; NULL: as the configuration says. A new one's is kept */
     const char *key_path;  /* of the members' key, absolute; likewise */
     const char *advertise; /* ADDRESS:PORT where others reach it; likewise */
     const char *join;      /* of nodes of a cluster, commas between: a new one joins it; likewise */
     bool accept_loss;      /* go on without what a damaged ring, or log's end, held */
+    bool rebuild_manager;  /* its log is lost: from what the others know */
+    const char *without;   /* then: nodes that are gone, as `up` has them; NULL: none */
     const char *origin;    /* of the session: names the predecessor to evict */
     void (*log)(const char *line);
 };

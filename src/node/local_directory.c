@@ -8,6 +8,7 @@
 #include "node/local_cluster.h"
 #include "node/local_join.h"
 #include "node/local_limits.h"
+#include "node/local_rebuild.h"
 #include "node/local_twin.h"
 #include "node/local_network.h"
 #include "node/local_targets.h"
@@ -425,10 +426,11 @@ static int check_asked(const struct local_cluster_options *options, const struct
     return 0;
 }
 
-static int check_targets(struct env *env, const char *directory, const struct config *config,
-                         bool made, char problem[512]) {
+static int check_targets(struct env *env, const struct local_cluster_options *options,
+                         const struct config *config, bool made, char problem[512]) {
+    const char *directory = options->directory;
     char detail[256];
-    int r = made ? local_targets_check(env, config, detail) : 0;
+    int r = made ? local_targets_check(env, config, options->rebuild_manager, detail) : 0;
 
     if (r == 0) {
         r = local_limits_check(config, detail);
@@ -461,6 +463,13 @@ int local_directory_check(const struct local_cluster_options *options, char prob
     if (r == 0) {
         r = directory_look(env, options->directory, &seen, problem);
     }
+    if (r == 0 && options->rebuild_manager && !seen.config) {
+        snprintf(problem, 512,
+                 "%s is no DIR of a cluster's first node: the manager is rebuilt there, beside the "
+                 "targets, and where these are gone the cluster has lost its root",
+                 options->directory);
+        r = -ERR_NOT_OURS;
+    }
     int holder;
     struct mounted_at place;
     if (r == 0 && lock_stays(env, options->directory, &holder, &place)) {
@@ -475,6 +484,9 @@ int local_directory_check(const struct local_cluster_options *options, char prob
                         : config_plan(env, options, &config, problem);
     }
     if (r == 0 && seen.config) {
+        r = local_rebuild_check(env, options, &config, problem);
+    }
+    if (r == 0 && seen.config) {
         r = check_asked(options, &config, problem);
     }
     if (r == 0) {
@@ -487,7 +499,7 @@ int local_directory_check(const struct local_cluster_options *options, char prob
         r = check_room(env, options->directory, &config, problem);
     }
     if (r == 0) {
-        r = check_targets(env, options->directory, &config, seen.config, problem);
+        r = check_targets(env, options, &config, seen.config, problem);
     }
     env_linux_free(env);
     return r;

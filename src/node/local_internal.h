@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 
 struct env_crew;
+struct local_rebuilding;
 
 /* A target from before its open to the end; its names are used as long as it is open. */
 struct local_target {
@@ -69,6 +70,7 @@ struct local_cluster {
     uint32_t ticks;
     bool ticking;
     bool accept_loss;
+    struct local_rebuilding *rebuilding; /* NULL: the manager has its own log */
     bool serving;
     bool stopped; /* each of its parts has ended by itself */
     bool entered; /* the opener's thread */

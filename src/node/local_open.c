@@ -9,6 +9,7 @@
 #include "host/machine.h"
 #include "kv/kv_lmdb.h"
 #include "node/local_internal.h"
+#include "node/local_rebuild.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,6 +89,7 @@ static int open_manager(struct local_target *target) {
         .kv = kv_options_of(target, LOCAL_MANAGER_ID),
         .rpc = cluster->rpcs[RPC_MANAGER],
         .map = cluster->map,
+        .rebuilt = local_rebuild_result(cluster),
         .target = {LOCAL_MANAGER_ID},
         .session_timeout_ns = cluster->config.session_timeout_ms * NS_PER_MS,
         .sessions_max = (uint32_t)cluster->config.sessions_max,
@@ -99,6 +101,7 @@ static int open_manager(struct local_target *target) {
     options.kv.ring_bytes = LOCAL_MANAGER_RING_BYTES;
     options.kv.disk_log_bytes = LOCAL_MANAGER_LOG_BYTES;
     options.kv.changes_bytes_max = LOCAL_MANAGER_CHANGES_BYTES;
+    options.kv.ring_expected = options.kv.ring_expected && !options.rebuilt;
     return manager_open(&options, &cluster->manager, target->problem);
 }
 
@@ -222,22 +225,42 @@ static int target_add(struct local_cluster *cluster, uint32_t index) {
     return log_table_add(cluster->logs, log, target_actor(cluster, index));
 }
 
-/* By target: what each has said, whether it can be called, and the first error with its words. */
-static int targets_gather(struct local_cluster *cluster, char problem[256]) {
+/* What it has said, whether it can be called, and its error with its words. */
+static int target_gather(struct local_cluster *cluster, uint32_t index, char problem[256]) {
+    struct local_target *target = &cluster->targets[index];
+
+    lines_say(target);
+    int r = target->result < 0 ? target->result : target_add(cluster, index);
+    if (r < 0) {
+        snprintf(problem, 256, "%s", target->problem);
+    }
+    return r;
+}
+
+/* By target, from this one on; of errors the first. */
+static int targets_gather(struct local_cluster *cluster, uint32_t first, char problem[256]) {
+    char ignored[256];
     int result = 0;
 
-    for (uint32_t i = local_target_first(&cluster->config); i < local_target_end(&cluster->config);
+    for (uint32_t i = first; i < local_target_end(&cluster->config);
          i = local_target_next(&cluster->config, i)) {
-        struct local_target *target = &cluster->targets[i];
+        int r = target_gather(cluster, i, result == 0 ? problem : ignored);
 
-        lines_say(target);
-        int r = target->result < 0 ? target->result : target_add(cluster, i);
-        if (r < 0 && result == 0) {
-            snprintf(problem, 256, "%s", target->problem);
-            result = r;
-        }
+        result = result == 0 ? r : result;
     }
     return result;
+}
+
+/* Behind all others, of which it is made. */
+static int manager_rebuild(struct local_cluster *cluster, char problem[256]) {
+    int r = local_rebuild_own(cluster, problem);
+
+    if (r < 0) {
+        return r;
+    }
+    open_target(cluster, TARGET_MANAGER);
+    r = target_gather(cluster, TARGET_MANAGER, problem);
+    return r < 0 ? r : local_rebuild_end(cluster, problem);
 }
 
 /* Alone, a node has no member: whoever asks for its map gets it of the manager. */
@@ -253,7 +276,8 @@ static int member_add(struct local_cluster *cluster) {
 }
 
 int local_targets_open(struct local_cluster *cluster, char problem[256]) {
-    uint32_t first = local_target_first(&cluster->config);
+    uint32_t first = cluster->rebuilding ? local_target_first_data(&cluster->config)
+                                         : local_target_first(&cluster->config);
     unsigned threads = MAX(machine_processors(), (unsigned)OPENERS_MIN);
     const struct env_crew_options options = {
         .thread_count = MIN(threads, local_target_end(&cluster->config) - first) - 1,
@@ -270,11 +294,15 @@ int local_targets_open(struct local_cluster *cluster, char problem[256]) {
     }
     open_taken(cluster);
     env_crew_wait(cluster->openers);
-    r = targets_gather(cluster, problem);
-    if (r == 0) {
+    r = targets_gather(cluster, first, problem);
+    if (r == 0 && !cluster->rebuilding) {
         r = member_add(cluster);
     }
     env_crew_release(cluster->openers);
+    if (r == 0 && cluster->rebuilding) {
+        r = manager_rebuild(cluster, problem);
+        r = r < 0 ? r : member_add(cluster);
+    }
     return r;
 }
 

@@ -55,7 +55,11 @@ static size_t targets_list(const struct config *config, char text[TARGETS_BYTES_
 }
 
 static int refuse_missing(const char *path, int r, char problem[256]) {
-    if (r == -ERR_NOT_FOUND) {
+    if (r == -ERR_NOT_FOUND && strncmp(path, "manager/", strlen("manager/")) == 0) {
+        snprintf(problem, 256,
+                 "%s is missing: put it back, or, where it is gone, start with --rebuild-manager",
+                 path);
+    } else if (r == -ERR_NOT_FOUND) {
         snprintf(problem, 256, "%s is missing: put it back, nothing is made in its place", path);
     } else {
         snprintf(problem, 256, "%s cannot be opened: %s", path, err_text(r));
@@ -102,7 +106,8 @@ static int check_target(struct env *env, const struct config *config, uint32_t i
     return r;
 }
 
-int local_targets_check(struct env *env, const struct config *config, char problem[256]) {
+int local_targets_check(struct env *env, const struct config *config, bool lacks_manager,
+                        char problem[256]) {
     char wanted[TARGETS_BYTES_MAX];
     char *text;
     size_t size;
@@ -122,8 +127,8 @@ int local_targets_check(struct env *env, const struct config *config, char probl
         return -ERR_INVALID;
     }
     r = 0;
-    for (uint32_t i = local_target_first(config); r == 0 && i < local_target_end(config);
-         i = local_target_next(config, i)) {
+    for (uint32_t i = lacks_manager ? local_target_first_data(config) : local_target_first(config);
+         r == 0 && i < local_target_end(config); i = local_target_next(config, i)) {
         r = check_target(env, config, i, problem);
     }
     return r;

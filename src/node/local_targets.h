@@ -55,10 +55,11 @@ void local_target_owner(const struct config *config, uint32_t target, uint8_t re
 /* The name of its ring: "NODE'S KEY-TARGET", the same by whatever path the directory is reached. */
 void local_target_ring(const struct config *config, const char *target,
                        char ret_name[LOCAL_RING_NAME_BYTES]);
-/* Looks and changes nothing: 0 when no targets were made yet, or all are there in a format that
- * this version reads. Else -ERR_INVALID, -ERR_NOT_FOUND, -ERR_NOT_OURS, -ERR_NEWER_FORMAT or
- * -ERR_CORRUPT with a line in problem. */
-MUST_CHECK int local_targets_check(struct env *env, const struct config *config, char problem[256]);
+/* Looks and changes nothing: 0 when no targets were made yet, or all, but for a manager that is
+ * about to be rebuilt, are there in a format that this version reads. Else -ERR_INVALID,
+ * -ERR_NOT_FOUND, -ERR_NOT_OURS, -ERR_NEWER_FORMAT or -ERR_CORRUPT with a line in problem. */
+MUST_CHECK int local_targets_check(struct env *env, const struct config *config, bool lacks_manager,
+                                   char problem[256]);
 /* Whether there is shared memory for the rings that aren't there already; else -ERR_NO_SPACE with a
  * line in problem, that ends with the remedy. -ERR_NOT_PERMITTED where something lies in a ring's
  * place that is not a file of this user's alone. */

@@ -953,7 +953,7 @@ usage("up-two", ["up", "DIR", "DIR"], "usage")
 for _words in ([], ["DIR", "--frob"], ["--help-me"], ["DIR", "--osts", "0"]):
     usage("shoald-" + "-".join(["start", *_words]), ["shoald", *_words], "shoald: ",
           "(usage: shoald ")
-for _option in ("--mount", "--osts", "--size", "--listen", "--key"):
+for _option in ("--mount", "--osts", "--size", "--listen", "--key", "--without"):
     usage(f"up{_option}-nothing", ["up", "DIR", _option], f"the value of {_option} is missing",
           "usage")
 for _value in ("0", "65", "-1", "x", "", "4x", "99999999999999999999", "1.5", " 2"):
