@@ -526,6 +526,9 @@ static int load_row(struct manager *manager, uint64_t id, struct bytes value) {
         return -ERR_CORRUPT;
     }
     memcpy(&row, value.data, sizeof row);
+    if (row.is_nameless > 1 || (row.is_nameless && value.size > sizeof row)) {
+        return -ERR_CORRUPT;
+    }
     const struct session_origin origin = {
         row.node, row.serial, {value.data + sizeof row, value.size - sizeof row}};
     struct manager_session *session = session_table_add(table, (struct session_id){id}, &origin);
