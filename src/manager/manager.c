@@ -165,6 +165,7 @@ static void take_message(struct manager *manager, struct message *message) {
         atomic_store(&manager->wake_posted, false);
         break;
     case MANAGER_QUIET:
+        manager->is_quiet = true;
         manager_map_waits_close(manager);
         manager_gather_close(manager);
         break;

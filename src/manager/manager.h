@@ -58,7 +58,8 @@ struct actor *manager_actor(struct manager *manager);
 struct kv *manager_kv(struct manager *manager);
 /* Every 100 ms. */
 void manager_tick(struct manager *manager);
-/* Nobody is kept waiting for a newer map from now on; once, before a stop. */
+/* Nobody is kept waiting for a newer map, or for sessions of before, from now on; once, before a
+ * stop. */
 void manager_quiet(struct manager *manager);
 /* Takes a sync point and a checkpoint; calls that come from now on get -ERR_CLOSED. */
 void manager_stop_start(struct manager *manager, void (*done)(void *context, int result),

@@ -106,7 +106,7 @@ struct manager {
     struct kv_waiter load_waiter;
     bool load_waiting;
     int failure; /* of load or log: what every call gets from then on */
-    bool stopping, stop_started;
+    bool is_quiet, stopping, stop_started;
     void (*stop_done)(void *context, int result);
     void *stop_context;
 };

@@ -256,7 +256,11 @@ void manager_begin(struct manager *manager, struct call *call) {
     }
     /* One of a manager that was rebuilt may be its predecessor, and is heard if it lives. */
     if (session_table_has_unheard(&manager->sessions, request->node)) {
-        list_push_back(&manager->begin_calls, &call->server_node);
+        if (manager->is_quiet) {
+            call_reply(call, -ERR_CLOSED);
+        } else {
+            list_push_back(&manager->begin_calls, &call->server_node);
+        }
         return;
     }
     if (session_table_is_full(&manager->sessions)) {

@@ -94,7 +94,7 @@ static int open_targets(struct local_cluster *cluster, const struct local_cluste
         r = local_member_map(cluster, problem);
     }
     if (r == 0 && options->rebuild_manager) {
-        r = local_rebuild_ask(cluster, options->without, problem);
+        r = local_rebuild_ask(cluster, options, problem);
     }
     for (size_t i = 0; r == 0 && i < LOCAL_RPC_COUNT; i++) {
         r = make_rpc(cluster, i);

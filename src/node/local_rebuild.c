@@ -323,9 +323,17 @@ static int others_open_and_ask(struct local_cluster *cluster, char problem[256])
     return r;
 }
 
-int local_rebuild_ask(struct local_cluster *cluster, const char *without, char problem[256]) {
-    struct local_rebuilding *rebuilding = calloc(1, sizeof *rebuilding);
+int local_rebuild_ask(struct local_cluster *cluster, const struct local_cluster_options *options,
+                      char problem[256]) {
+    char detail[512];
+    /* Once more, as the lock is held now. */
+    int r = local_rebuild_check(cluster->env, options, &cluster->config, detail);
 
+    if (r < 0) {
+        snprintf(problem, 256, "%.255s", detail);
+        return r;
+    }
+    struct local_rebuilding *rebuilding = calloc(1, sizeof *rebuilding);
     if (!rebuilding) {
         return -ERR_NO_MEMORY;
     }
@@ -335,10 +343,10 @@ int local_rebuild_ask(struct local_cluster *cluster, const char *without, char p
     if (!rebuilding->map || !rebuilding->map_bytes) {
         return -ERR_NO_MEMORY;
     }
-    int r = without_read(rebuilding, without);
+    r = without_read(rebuilding, options->without);
     if (r < 0) {
         snprintf(problem, 256, "--without takes numbers of nodes, commas between, not %.80s",
-                 without);
+                 options->without);
         return r;
     }
     r = rebuilt_new(cluster->map, &rebuilding->rebuilt);

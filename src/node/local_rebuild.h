@@ -17,10 +17,10 @@
  * line. Also where no rebuilding is asked for: one that did not end is refused. */
 MUST_CHECK int local_rebuild_check(struct env *env, const struct local_cluster_options *options,
                                    const struct config *config, char problem[512]);
-/* Before targets are open, and behind the map; without: numbers of nodes, commas between, or NULL.
- * From then on cluster->rebuilding is there, which close frees. */
-MUST_CHECK int local_rebuild_ask(struct local_cluster *cluster, const char *without,
-                                 char problem[256]);
+/* Before targets are open, and behind the map. From then on cluster->rebuilding is there, which
+ * close frees. */
+MUST_CHECK int local_rebuild_ask(struct local_cluster *cluster,
+                                 const struct local_cluster_options *options, char problem[256]);
 /* The own targets are open, the manager is not. */
 MUST_CHECK int local_rebuild_own(struct local_cluster *cluster, char problem[256]);
 /* What the manager is made of. */

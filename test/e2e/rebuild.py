@@ -19,7 +19,7 @@ import cluster as clusters
 from cluster import Failed
 from driver import drive
 from files_load import Load, wait_until
-from nodes import (LOST_BYTES, Node, Nodes, comes_back, error_of, known_to_manager, makes_new,
+from nodes import (LOST_BYTES, QUICK_S, Node, Nodes, comes_back, error_of, known_to_manager, makes_new,
                    maps_are_one, put, same, slots_are_dealt, status, told)
 
 STEP = 1 << 32
@@ -29,9 +29,9 @@ TIMEOUT_S = 5
 MOUNT_LIMIT_S = 60
 
 
-def start(nodes):
+def start(nodes, timeout_s=TIMEOUT_S):
     with open(nodes.first.path("shoal.conf"), "a", encoding="ascii") as file:
-        file.write(f"\n[limits]\nsession_timeout_ms = {TIMEOUT_S * 1000}\n")
+        file.write(f"\n[limits]\nsession_timeout_ms = {timeout_s * 1000}\n")
     nodes.start()
 
 
@@ -249,6 +249,30 @@ def what_is_cut_serves_nobody(nodes):
         clean(node)
 
 
+def a_stop_waits_for_nobody(nodes):
+    """A verb waits for sessions of before, which would take ten minutes: it says so, and a stop
+    ends what waits."""
+    start(nodes, timeout_s=600)
+    slots_are_dealt(nodes)
+    first = nodes.first
+    content = put(os.path.join(first.mount, "file"), LOST_BYTES)
+    loses_manager(first)
+    rebuild(first)
+    same(os.path.join(first.mount, "file"), content)
+    code, _, error = told(first, "df", first.directory)
+    if code == 0 or "the manager was rebuilt, and waits for sessions of before" not in error:
+        raise Failed(f"df: {code}, {error}")
+    with clusters.child([first.shoal, "df", first.directory], stdin=subprocess.DEVNULL,
+                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as verb:
+        begin = time.monotonic()
+        first.stop()
+        verb.wait(QUICK_S)
+        if time.monotonic() - begin > QUICK_S:
+            raise Failed(f"the stop took {time.monotonic() - begin:.0f} s")
+    first.start()
+    same(os.path.join(first.mount, "file"), content)
+
+
 def refusals(nodes):
     """One line each, and nothing has changed."""
     nodes.start()
@@ -303,7 +327,7 @@ def a_node_alone_rebuilds_its_own(nodes):
 
 
 TESTS = [all_goes_on, who_does_not_come_is_evicted, goes_on_without_a_node,
-         what_is_cut_serves_nobody, refusals, a_node_alone_rebuilds_its_own]
+         what_is_cut_serves_nobody, a_stop_waits_for_nobody, refusals, a_node_alone_rebuilds_its_own]
 
 
 def main():

@@ -122,6 +122,24 @@ static void test_a_beginning_waits(void **state) {
     assert_true(is_ended(&bench->targets[0], SILENT));
 }
 
+/* A stop waits for no session, so neither does who begins then. */
+static void test_nobody_waits_at_a_stop(void **state) {
+    struct bench *bench = *state;
+    struct asked before;
+    struct asked behind;
+
+    rebuild(bench);
+    start(bench, &before, OP_SESSION_BEGIN, begin_of(NODE, 5, "new"));
+    pass(bench, NS_PER_S);
+    assert_false(before.done);
+    manager_quiet(bench->manager);
+    assert_int_equal(ask(bench, &behind, OP_SESSION_BEGIN, begin_of(NODE, 6, "newer")),
+                     -ERR_CLOSED);
+    assert_true(before.done);
+    assert_int_equal(before.call.result, -ERR_CLOSED);
+    assert_int_equal(renew_named(bench, HEARD, "mount"), 0);
+}
+
 /* The version before tells no origin: its session goes on, and holds nobody up once it is heard. */
 static void test_origins_that_are_not_told(void **state) {
     struct bench *bench = *state;
@@ -140,10 +158,8 @@ static void test_origins_that_are_not_told(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(who_is_heard_goes_on),
-        TEST(origins_are_told),
-        TEST(a_beginning_waits),
-        TEST(origins_that_are_not_told),
+        TEST(who_is_heard_goes_on),   TEST(origins_are_told),          TEST(a_beginning_waits),
+        TEST(nobody_waits_at_a_stop), TEST(origins_that_are_not_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
