@@ -19,8 +19,8 @@ import cluster as clusters
 from cluster import Failed
 from driver import drive
 from files_load import Load, wait_until
-from nodes import (LOST_BYTES, QUICK_S, Node, Nodes, comes_back, error_of, known_to_manager, makes_new,
-                   maps_are_one, put, same, slots_are_dealt, status, told)
+from nodes import (LOST_BYTES, QUICK_S, Node, Nodes, comes_back, error_of, known_to_manager,
+                   makes_new, maps_are_one, put, same, slots_are_dealt, status, told)
 
 STEP = 1 << 32
 STEP_SESSIONS = 1 << 20
@@ -327,7 +327,8 @@ def a_node_alone_rebuilds_its_own(nodes):
 
 
 TESTS = [all_goes_on, who_does_not_come_is_evicted, goes_on_without_a_node,
-         what_is_cut_serves_nobody, a_stop_waits_for_nobody, refusals, a_node_alone_rebuilds_its_own]
+         what_is_cut_serves_nobody, a_stop_waits_for_nobody, refusals,
+         a_node_alone_rebuilds_its_own]
 
 
 def main():
