@@ -5,21 +5,29 @@
 #include "manager_bench.h"
 
 enum { HEARD = 30, SILENT = 31, OTHER_NODE = 32, NEXT = 100, NODE = 1, SECOND_NODE = 3 };
-enum { INCARNATION = 70, ENDED = 500 };
+enum { INCARNATION = 70, ENDED = 500, TERM = 9 };
 
 static struct rebuilt rebuilt_one;
+static struct rebuilt_life lives[1];
 static struct rebuilt_session sessions[] = {{{HEARD}, INCARNATION, NODE},
                                             {{SILENT}, INCARNATION, NODE},
                                             {{OTHER_NODE}, INCARNATION, SECOND_NODE}};
 
 /* The bench's targets know few numbers, so these are not as far above as a real one's. */
 static void rebuilt_make(struct bench *bench) {
+    lives[0] =
+        (struct rebuilt_life){.log = cluster_map_first_log(&bench->map, (struct target_id){OST}),
+                              .node = NODE,
+                              .term = TERM,
+                              .life = {1, 2}};
     rebuilt_one = (struct rebuilt){.map = &bench->map,
                                    .handover = 900,
                                    .next_session = NEXT,
                                    .ended_number = ENDED,
                                    .sessions = sessions,
                                    .session_count = ARRAY_SIZE(sessions),
+                                   .lives = lives,
+                                   .life_count = ARRAY_SIZE(lives),
                                    .is_finished = true};
 }
 
@@ -140,6 +148,35 @@ static void test_nobody_waits_at_a_stop(void **state) {
     assert_int_equal(renew_named(bench, HEARD, "mount"), 0);
 }
 
+static int verdict(struct bench *bench, uint64_t term, struct log_life life) {
+    const struct map_node *node = &bench->map.nodes[0];
+    const struct wire_life told = {lives[0].log.value, term, life.high, life.low};
+    struct asked asked;
+
+    assert_int_equal(
+        ask(bench, &asked, OP_NODE_JOIN,
+            (union request_body){.node_join = {.key_high = node->key[0],
+                                               .key_low = node->key[1],
+                                               .target_count = node->target_count,
+                                               .mdt_count = node->mdt_count,
+                                               .lives = {(const uint8_t *)&told, sizeof told}}}),
+        0);
+    return asked.call.reply.node_join.verdict;
+}
+
+/* The life of a log that was asked is the registered one: a copy of before is older. */
+static void test_lives_are_known(void **state) {
+    struct bench *bench = *state;
+
+    rebuild(bench);
+    assert_int_equal(verdict(bench, TERM, (struct log_life){7, 7}), LIVES_OLDER);
+    assert_int_equal(verdict(bench, TERM - 1, (struct log_life){1, 2}), LIVES_OLDER);
+    assert_int_equal(verdict(bench, TERM, (struct log_life){1, 2}), LIVES_REGISTERED);
+    manager_again(bench, MANAGER_LOSES_POWER);
+    assert_int_equal(verdict(bench, TERM, (struct log_life){7, 7}), LIVES_OLDER);
+    assert_int_equal(verdict(bench, TERM + 1, (struct log_life){7, 7}), LIVES_REGISTERED);
+}
+
 /* The version before tells no origin: its session goes on, and holds nobody up once it is heard. */
 static void test_origins_that_are_not_told(void **state) {
     struct bench *bench = *state;
@@ -158,8 +195,8 @@ static void test_origins_that_are_not_told(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(who_is_heard_goes_on),   TEST(origins_are_told),          TEST(a_beginning_waits),
-        TEST(nobody_waits_at_a_stop), TEST(origins_that_are_not_told),
+        TEST(who_is_heard_goes_on),   TEST(origins_are_told), TEST(a_beginning_waits),
+        TEST(nobody_waits_at_a_stop), TEST(lives_are_known),  TEST(origins_that_are_not_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
