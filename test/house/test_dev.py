@@ -49,7 +49,7 @@ DRIVERS = {"quickstart": 3, "posix": 4, "kill": 1, "power": 9, "fsck": 5, "refus
            "soak_finds": 14, "namespaces": 17, "many": 18, "chaos": 19,
            "counts": 20, "attack": 21, "versions": 22, "lost": 23, "doctor": 24,
            "guard": 25, "fsx": 26, "storm": 27, "limits": 28, "damage": 29,
-           "flight": 30}
+           "flight": 30, "fsck_away": 31}
 PLANNER = {"run": 10, "docs": 11, "page": 12}
 
 # Runs from `up` on; $RUNS says where it is mounted.
