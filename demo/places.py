@@ -29,7 +29,7 @@ class Programs:
     def start(self, name, command):
         log = os.path.join(self.log_folder, name + ".log")
         with open(log, "a", encoding="utf-8") as errors:
-            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                        stderr=errors, text=True, start_new_session=True)
         self.running[process.pid] = (process, log)
         return process
@@ -44,6 +44,11 @@ class Programs:
         if status != 0:
             raise Failed(f"{process.args[1]} ended with status {status}: {last_line(log)}")
 
+    def go_on(self, process):
+        """What the process waits for that has told where it halts."""
+        process.stdin.write("\n")
+        process.stdin.flush()
+
     def run(self, name, command):
         return list(self.events(self.start(name, command)))
 
@@ -57,6 +62,7 @@ class Programs:
         self.forget(process)
 
     def forget(self, process):
+        process.stdin.close()
         process.stdout.close()
         self.running.pop(process.pid, None)
 

@@ -25,6 +25,7 @@ from train import CLASSES, POOL, SIDE, ImageFiles, tell
 
 HIDDEN = 4096
 PIECE_BYTES = 1 << 20
+HALT_SHARE = 0.2
 
 
 class Network(nn.Module):
@@ -109,10 +110,15 @@ def save(training, words, epoch):
     data = memoryview(shard_bytes(training.shards()[words.rank]))
     path = shard_path(words, epoch, words.rank)
     tell("saving", epoch=epoch, path=path + ".tmp", bytes=len(data))
+    halts = epoch in words.halt
     started_s = time.monotonic()
     with open(path + ".tmp", "wb", buffering=0) as file:
         at = 0
         while at < len(data):
+            if halts and at >= HALT_SHARE * len(data):
+                halts = False
+                tell("halted", epoch=epoch, share=at / len(data))
+                sys.stdin.readline()
             at += file.write(data[at:at + PIECE_BYTES])
         os.fsync(file.fileno())
     os.rename(path + ".tmp", path)
@@ -163,6 +169,8 @@ def main():
     parser.add_argument("--ranks", type=int, required=True)
     parser.add_argument("--meet", metavar="ADDRESS:PORT", required=True)
     parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--halt", type=int, action="append", default=[], metavar="EPOCH",
+                        help="with a fifth of its checkpoint written, until a line is read")
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--seed", type=int, default=1)
     words = parser.parse_args()

@@ -1,4 +1,5 @@
 /* The order of a check, and how its findings are told. */
+#include "check/fsck_away.h"
 #include "check/fsck_lost.h"
 #include "check/fsck_usage.h"
 #include <inttypes.h>
@@ -127,7 +128,7 @@ static int stages_run(struct fsck *fsck, bool with_data) {
     if (fsck->report->stopped(fsck->report->context)) {
         return -ERR_CLOSED;
     }
-    int r = fsck->cluster->sync(fsck->cluster->context);
+    int r = fsck_sync(fsck);
     if (r == 0) {
         r = run_mdt(fsck);
     }
@@ -135,7 +136,11 @@ static int stages_run(struct fsck *fsck, bool with_data) {
         r = fsck_lost(fsck);
     }
     for (uint32_t i = 0; r == 0 && i < fsck_ost_count(fsck); i++) {
-        r = fsck_ost_is_lost(fsck, i) ? 0 : run_ost(fsck, i, with_data);
+        r = fsck_is_there(fsck, fsck_ost(fsck, i));
+        if (r == 0 && !fsck_ost_is_lost(fsck, i)) {
+            r = run_ost(fsck, i, with_data);
+        }
+        r = r == -ERR_AWAY ? 0 : r; /* The others are checked. */
     }
     if (r == 0) {
         stage_begin(fsck, "counts of blocks", UINT32_MAX);

@@ -5,7 +5,7 @@
  * A block is suspect when used (at both times) and not named, named and not used (at both), or
  * named twice. Blocks move while one looks: only what is suspect at every look is a problem, and
  * blocks that are named have to be so, by the same rows, before and after. */
-#include "check/fsck_internal.h"
+#include "check/fsck_away.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -321,10 +321,8 @@ static int window_check(struct window *window) {
 
 /* How many blocks the data file may have; it may be larger than the setting allows by now. */
 static int file_blocks_ask(struct fsck *fsck, uint32_t ost, uint64_t *ret_blocks) {
-    fsck->call = (struct call){
-        .header = {.opcode = OP_STATFS,
-                   .log = cluster_map_log_of(fsck->cluster->map, fsck_ost(fsck, ost))}};
-    int r = fsck_ask(fsck);
+    fsck->call = (struct call){.header.opcode = OP_STATFS};
+    int r = fsck_ask(fsck, fsck_ost(fsck, ost));
 
     if (r == 0) {
         *ret_blocks = fsck->call.reply.statfs.bytes_total / BLOCK_BYTES;

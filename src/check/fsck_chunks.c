@@ -4,6 +4,7 @@
  * Chunks come before their inode knows of them (a file that moves to chunks: its M row is there as
  * long as they may become the file's) and go after it (the queue of orders). So what seems stray is
  * kept, and judged when all else is done. */
+#include "check/fsck_away.h"
 #include "check/fsck_lost.h"
 #include "check/fsck_usage.h"
 #include <inttypes.h>
@@ -227,7 +228,7 @@ static int owner_check(struct chunk_walk *walk) {
         walk->stray_generation = 0;
         walk->is_long = false;
         if (walk->ino_result < 0 && !fsck_is_row_error(walk->ino_result)) {
-            return walk->ino_result;
+            return fsck_pass_by(walk->fsck, walk->ino_result);
         }
     }
     if (walk->stray_generation == walk->id.generation ||
@@ -262,7 +263,7 @@ static int chunk_end(struct chunk_walk *walk, struct fsck_list *list) {
     r = is_whole(walk) ? 0 : chunk_recheck(walk);
     if (r == 0 && is_long) {
         walk->is_long = true;
-        r = size_recheck(walk);
+        r = fsck_pass_by(walk->fsck, size_recheck(walk));
     }
     struct kv_key from = head_key(&next);
     fsck_list_from(list, &from);
@@ -364,7 +365,7 @@ int fsck_stray_look(struct fsck *fsck, const struct fsck_stray *stray, const cha
     if (r == 0 && !queued) {
         r = chunk_load(&walk, &stray->id, &found);
     }
-    if (queued || !found) {
+    if (r < 0 || queued || !found) {
         *ret_reason = NULL;
     }
     return r;
@@ -383,14 +384,15 @@ static void kept_tell(struct fsck *fsck) {
 int fsck_strays(struct fsck *fsck) {
     struct env *env = fsck->cluster->env;
     uint64_t deadline_ns = env_now_ns(env) + STRAY_WAIT_MS * NS_PER_MS;
-    uint32_t at = 0;
+    uint32_t at = fsck->cluster->unscrubbed ? fsck->stray_count : 0;
 
+    fsck->counts.unjudged += at;
     while (at < fsck->stray_count) {
         const struct fsck_stray *stray = &fsck->strays[at];
         char where[FSCK_WHERE_BYTES];
         const char *reason;
 
-        int r = fsck_stray_look(fsck, stray, &reason);
+        int r = fsck_pass_by(fsck, fsck_stray_look(fsck, stray, &reason));
         if (r < 0) {
             return r;
         }

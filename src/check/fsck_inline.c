@@ -1,5 +1,5 @@
 /* Bytes of small files: each row's inode keeps its data so. One walk asks for each inode once. */
-#include "check/fsck_internal.h"
+#include "check/fsck_away.h"
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -82,7 +82,7 @@ int fsck_inline(struct fsck *fsck) {
 
     fsck_list_begin_all(&list, fsck, FSCK_INLINE);
     while ((r = fsck_list_next(&list, &row)) == 0) {
-        r = row_check(fsck, &row, &known);
+        r = fsck_pass_by(fsck, row_check(fsck, &row, &known));
         if (r < 0) {
             return r;
         }

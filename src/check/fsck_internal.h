@@ -47,6 +47,8 @@ struct fsck {
     uint32_t stray_count;
     struct fsck_usage *usage;
     uint64_t kept; /* files (of each OST) with chunks, of a metadata target that is lost */
+    struct fsck_target *needed; /* that is away, which -ERR_AWAY was about last */
+    uint32_t mdts_away;
 };
 
 /* NULL: no memory. free takes NULL. */
@@ -65,8 +67,7 @@ struct fsck_list {
     struct target_id target;
     uint32_t what; /* FSCK_ of wire_types.h */
     struct kv_key cursor;
-    bool has_cursor;
-    bool end;
+    bool has_cursor, end, all;
     uint32_t groups_left; /* of the map, whose rows follow */
     struct bytes rest;
 };
@@ -90,10 +91,9 @@ static inline uint32_t fsck_ost_count(const struct fsck *fsck) {
     return fsck->cluster->map->chain_count;
 }
 
-/* Asks with fsck->call; -ERR_CLOSED when told to stop. */
-MUST_CHECK int fsck_ask(struct fsck *fsck);
 void fsck_list_begin(struct fsck_list *list, struct fsck *fsck, struct target_id target,
                      uint32_t what);
+/* Passes over those that are lost, and those that are away or go away in its middle. */
 void fsck_list_begin_all(struct fsck_list *list, struct fsck *fsck, uint32_t what);
 /* Rows from the key on. */
 void fsck_list_from(struct fsck_list *list, const struct kv_key *key);

@@ -1,4 +1,5 @@
 /* Names: whether what a pass has counted for an inode is right. */
+#include "check/fsck_away.h"
 #include "check/fsck_lost.h"
 #include "check/fsck_names.h"
 #include <inttypes.h>
@@ -76,19 +77,28 @@ static int judge_links(struct fsck_names *names, const struct fsck_node *node) {
     if (links_are_right(node)) {
         return 0;
     }
+    int r = 0;
+    if (node->names < names_expected(node)) {
+        r = fsck_names_are_there(names->fsck, is_directory(node), node->parent);
+    }
     /* First, as what was promised then has changed the row by now, or never will. */
-    int r = fsck_is_crossing(names->fsck, node->ino, &crossing);
-    if (r < 0 || crossing) {
-        look_later(names, node->ino);
-        return r;
+    if (r == 0) {
+        r = fsck_is_crossing(names->fsck, node->ino, &crossing);
     }
-    r = fsck_inode_get(names->fsck, node->ino, &row);
-    if (r == 0 && row.epoch == node->epoch) {
+    if (r == 0 && !crossing) {
+        r = fsck_inode_get(names->fsck, node->ino, &row);
+    }
+    if (r < 0) {
+        return error_told(r);
+    }
+    /* Who has gone away since the pass began may have told some of its names, and what is promised
+     * there is not known. */
+    if (crossing || row.epoch != node->epoch || names->fsck->mdts_away != names->mdts_away) {
+        look_later(names, node->ino);
+    } else {
         report_links(names->fsck, node);
-    } else if (r == 0) {
-        look_later(names, node->ino);
     }
-    return error_told(r);
+    return 0;
 }
 
 static int partition_get(struct fsck *fsck, uint64_t ino, struct partition_row *ret_row) {
@@ -236,21 +246,30 @@ static int judge_root(struct fsck_names *names, const struct fsck_node *node) {
     return 0;
 }
 
+/* What one judgement can't say without a target that is away, another one may. */
+static int node_judge(struct fsck_names *names, const struct fsck_node *node) {
+    int (*const judges[])(struct fsck_names *,
+                          const struct fsck_node *) = {judge_links, judge_counts, judge_root};
+    size_t count = is_directory(node) && !names->again ? ARRAY_SIZE(judges) : 1;
+    int result = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        int r = judges[i](names, node);
+
+        if (r < 0 && r != -ERR_AWAY) {
+            return r;
+        }
+        result = MIN(result, r);
+    }
+    return fsck_pass_by(names->fsck, result);
+}
+
 int fsck_names_judge(struct fsck_names *names) {
     int r = 0;
 
     for (uint32_t i = 0; r == 0 && i <= names->table.mask; i++) {
-        const struct fsck_node *node = &names->table.nodes[i];
-
-        if (node->ino == 0) {
-            continue;
-        }
-        r = judge_links(names, node);
-        if (r == 0 && is_directory(node) && !names->again) {
-            r = judge_counts(names, node);
-            if (r == 0) {
-                r = judge_root(names, node);
-            }
+        if (names->table.nodes[i].ino != 0) {
+            r = node_judge(names, &names->table.nodes[i]);
         }
     }
     return r;

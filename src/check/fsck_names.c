@@ -1,4 +1,5 @@
 /* Names: the passes over inodes, partitions, orphans and entries. */
+#include "check/fsck_away.h"
 #include "check/fsck_lost.h"
 #include "check/fsck_names.h"
 #include <inttypes.h>
@@ -25,7 +26,7 @@ static int for_rows(struct fsck_names *names, uint32_t what, row_fn *each) {
 
     fsck_list_begin_all(&list, names->fsck, what);
     while ((r = fsck_list_next(&list, &row)) == 0) {
-        r = each(names, &row);
+        r = fsck_pass_by(names->fsck, each(names, &row));
         if (r < 0) {
             return r;
         }
@@ -275,11 +276,12 @@ static int take_dentry(struct fsck_names *names, const struct fsck_row *row) {
     if (names_nothing || in_nothing) {
         struct fsck_entry entry = entry_of(&row->key, dentry);
 
-        if (names_nothing) {
-            r = entry_recheck(names->fsck, &entry, entry.ino);
-        }
-        if (r == 0 && in_nothing) {
+        /* First what its own target has, which is there. */
+        if (in_nothing) {
             r = entry_recheck(names->fsck, &entry, in);
+        }
+        if (r == 0 && names_nothing) {
+            r = entry_recheck(names->fsck, &entry, entry.ino);
         }
     }
     return r;
@@ -304,6 +306,7 @@ static int pass_again(struct fsck_names *names) {
     fsck_table_clear(&names->table);
     names->again = true;
     names->later_count = 0;
+    names->mdts_away = names->fsck->mdts_away;
     for (uint32_t i = 0; i < count; i++) {
         struct kv_key key = key_inode((struct ino){names->later[i]});
         struct fsck_row row = {.key = key};
@@ -313,6 +316,7 @@ static int pass_again(struct fsck_names *names) {
         if (r == 0) {
             r = take_inode(names, &row);
         }
+        r = fsck_pass_by(names->fsck, r);
         if (r < 0 && r != -ERR_NOT_FOUND) {
             return r;
         }
@@ -328,6 +332,7 @@ static int names_passes(struct fsck_names *names) {
     names->parts = inodes / (names->table.count_max / 8 * 7) + 1;
     for (; r == 0 && names->part < names->parts; names->part++) {
         fsck_table_clear(&names->table);
+        names->mdts_away = names->fsck->mdts_away;
         r = for_rows(names, FSCK_INODES, take_inode);
         if (r == 0) {
             r = names_pass(names);

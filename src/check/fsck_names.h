@@ -12,8 +12,9 @@ struct fsck_names {
     struct fsck_table table;
     uint64_t part;
     uint64_t parts;
-    bool again;      /* the table holds what is looked at again */
-    uint64_t *later; /* inodes that changed meanwhile */
+    uint32_t mdts_away; /* when the pass began */
+    bool again;         /* the table holds what is looked at again */
+    uint64_t *later;    /* inodes that changed meanwhile */
     uint32_t later_count;
     uint64_t *rooted; /* directories known to be below the root, by hash; others displace them */
 };

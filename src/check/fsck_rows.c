@@ -1,4 +1,5 @@
 /* Asking targets for rows: lists, and single rows as they are now. */
+#include "check/fsck_away.h"
 #include "check/fsck_lost.h"
 #include "layout/map_lost.h"
 #include "meta/half_format.h"
@@ -9,21 +10,14 @@ static bool is_meta(uint32_t what) {
     return what != FSCK_CHUNKS && what != FSCK_BLOCKS && what != FSCK_DATA && what != FSCK_PROMISED;
 }
 
-int fsck_ask(struct fsck *fsck) {
-    return fsck->report->stopped(fsck->report->context)
-               ? -ERR_CLOSED
-               : fsck->cluster->ask(fsck->cluster->context, &fsck->call);
-}
-
 static int list_ask(struct fsck *fsck, struct target_id target,
                     const struct fsck_list_request *request, struct buffer *rows, bool *ret_end) {
     struct call *call = &fsck->call;
 
-    *call = (struct call){
-        .header = {.opcode = OP_FSCK_LIST, .log = cluster_map_log_of(fsck->cluster->map, target)},
-        .request.fsck_list = *request,
-        .bulk_in = {.data = rows->data, .capacity = rows->capacity}};
-    int r = fsck_ask(fsck);
+    *call = (struct call){.header.opcode = OP_FSCK_LIST,
+                          .request.fsck_list = *request,
+                          .bulk_in = {.data = rows->data, .capacity = rows->capacity}};
+    int r = fsck_ask(fsck, target);
     if (r == 0) {
         rows->size = call->bulk_in.size;
         *ret_end = call->reply.fsck_list.end;
@@ -77,30 +71,21 @@ void fsck_list_begin(struct fsck_list *list, struct fsck *fsck, struct target_id
     *list = (struct fsck_list){.fsck = fsck, .target = target, .what = what};
 }
 
-/* Those that are lost have nothing to list. */
-static void lost_skip(struct fsck_list *list) {
-    const struct fsck *fsck = list->fsck;
-
-    while (list->groups_left > 0 &&
-           fsck_mdt_is_lost(fsck, fsck->cluster->map->group_count - list->groups_left)) {
-        list->groups_left--;
-    }
-}
-
-/* The first one has the root, and is never lost. */
 void fsck_list_begin_all(struct fsck_list *list, struct fsck *fsck, uint32_t what) {
-    fsck_list_begin(list, fsck, fsck_mdt(fsck, 0), what);
-    list->groups_left = fsck->cluster->map->group_count - 1;
-    lost_skip(list);
+    *list = (struct fsck_list){.fsck = fsck,
+                               .what = what,
+                               .end = true,
+                               .all = true,
+                               .groups_left = fsck->cluster->map->group_count};
 }
 
+/* Those that are lost have nothing to list. */
 static void list_next_target(struct fsck_list *list) {
-    const struct cluster_map *map = list->fsck->cluster->map;
+    uint32_t group = list->fsck->cluster->map->group_count - list->groups_left--;
 
-    list->target = fsck_mdt(list->fsck, map->group_count - list->groups_left--);
-    lost_skip(list);
+    list->target = fsck_mdt(list->fsck, group);
     list->has_cursor = false;
-    list->end = false;
+    list->end = fsck_mdt_is_lost(list->fsck, group);
 }
 
 void fsck_list_from(struct fsck_list *list, const struct kv_key *key) {
@@ -127,6 +112,10 @@ int fsck_list_next(struct fsck_list *list, struct fsck_row *ret_row) {
             continue;
         }
         int r = list_ask(list->fsck, list->target, &request, &rows, &list->end);
+        if (r == -ERR_AWAY && list->all) {
+            list->end = true;
+            continue;
+        }
         if (r < 0) {
             return r;
         }

@@ -1,5 +1,6 @@
 /* The contract is in fsck_usage.h. */
 #include "check/fsck_usage.h"
+#include "check/fsck_away.h"
 #include "check/fsck_table.h"
 #include "layout/map_lost.h"
 #include <inttypes.h>
@@ -68,14 +69,13 @@ static int target_ask(struct fsck *fsck, uint64_t ino, const struct inode_row *r
                       struct target_id target, struct usage_answer *answer) {
     struct call *call = &fsck->call;
 
-    *call = (struct call){.header = {.opcode = OP_CHUNK_LENGTH,
-                                     .log = cluster_map_log_of(fsck->cluster->map, target)},
+    *call = (struct call){.header.opcode = OP_CHUNK_LENGTH,
                           .request.chunk_length = {.ino = {ino},
                                                    .generation = row->chunk_generation,
                                                    .chunk_bytes = row->chunk_bytes,
                                                    .truncate_seq = row->truncate_seq,
                                                    .truncate_size = row->truncate_size}};
-    int r = fsck_ask(fsck);
+    int r = fsck_ask(fsck, target);
     if (r == 0) {
         answer->blocks += call->reply.chunk_length.bytes_used / BLOCK_BYTES;
         answer->losses += call->reply.chunk_length.losses;
@@ -83,26 +83,40 @@ static int target_ask(struct fsck *fsck, uint64_t ino, const struct inode_row *r
     return r;
 }
 
+/* Nobody is asked where the sum will lack something. */
+static int targets_look(struct fsck *fsck, const struct layout *layout,
+                        const struct pool_version *pool, bool *ret_void) {
+    const struct cluster_map *map = fsck->cluster->map;
+    int r = 0;
+
+    for (uint32_t i = 0; i < layout_width(layout, pool); i++) {
+        uint32_t chain = layout_chain_at(layout, pool, i);
+
+        *ret_void = *ret_void || cluster_map_chain_is_lost(map, chain);
+        if (r == 0) {
+            r = fsck_is_there(fsck, cluster_map_chain(map, chain)->members[0]);
+        }
+    }
+    return *ret_void ? 0 : r;
+}
+
 static int targets_ask(struct fsck *fsck, uint64_t ino, const struct inode_row *row,
                        struct usage_answer *ret_answer) {
     const struct cluster_map *map = fsck->cluster->map;
     struct layout layout = inode_layout(row);
     struct pool_version pool;
-    int r = 0;
+    int r;
 
     *ret_answer = (struct usage_answer){0};
     if (!cluster_map_pool(map, layout.pool_version, &pool)) {
         ret_answer->is_void = true;
         return 0;
     }
+    r = targets_look(fsck, &layout, &pool, &ret_answer->is_void);
     for (uint32_t i = 0; r == 0 && !ret_answer->is_void && i < layout_width(&layout, &pool); i++) {
         uint32_t chain = layout_chain_at(&layout, &pool, i);
 
-        if (cluster_map_chain_is_lost(map, chain)) {
-            ret_answer->is_void = true;
-        } else {
-            r = target_ask(fsck, ino, row, cluster_map_chain(map, chain)->members[0], ret_answer);
-        }
+        r = target_ask(fsck, ino, row, cluster_map_chain(map, chain)->members[0], ret_answer);
     }
     return r;
 }
@@ -199,7 +213,7 @@ int fsck_usages(struct fsck *fsck) {
         uint64_t ino = kv_key_split(&row.key).id;
 
         if (is_suspect(fsck->usage, ino, row.value)) {
-            r = file_check(fsck, ino);
+            r = fsck_pass_by(fsck, file_check(fsck, ino));
             if (r < 0) {
                 return r;
             }

@@ -1,5 +1,6 @@
 /* The rounds, and the orders to delete. */
 #include "check/scrub.h"
+#include "check/fsck_away.h"
 #include "check/fsck_lost.h"
 #include <string.h>
 
@@ -29,11 +30,10 @@ static int chunks_delete(struct fsck *fsck, const struct fsck_stray *stray) {
     bool end = false;
 
     while (!end) {
-        *call = (struct call){
-            .header = {.opcode = OP_CHUNK_DELETE,
-                       .log = cluster_map_log_of(fsck->cluster->map, fsck_ost(fsck, stray->ost))},
-            .request.chunk_delete = {stray->id.ino, stray->id.generation, resume}};
-        int r = fsck_ask(fsck);
+        *call =
+            (struct call){.header.opcode = OP_CHUNK_DELETE,
+                          .request.chunk_delete = {stray->id.ino, stray->id.generation, resume}};
+        int r = fsck_ask(fsck, fsck_ost(fsck, stray->ost));
         if (r < 0) {
             return r;
         }

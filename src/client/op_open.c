@@ -3,6 +3,7 @@
 #include "client/client_internal.h"
 #include "client/loss.h"
 #include "client/settle.h"
+#include "client/thread.h"
 
 _Static_assert((uint32_t)SHOAL_OPEN_READ == (uint32_t)OPEN_READ &&
                    (uint32_t)SHOAL_OPEN_WRITE == (uint32_t)OPEN_WRITE &&
@@ -411,10 +412,11 @@ static void release_send(struct operation *operation) {
     operation->stage = RELEASE_ANSWERED;
     call->keeps_number = true;
     operation->write_count = settle_fill_close(operation->file, call, handle);
-    /* Nobody waits for a close that tells nothing. Those of files that were read go at once: who
-     * reads files one after another would have them processed before his next question. */
+    /* Few wait for a close that tells nothing. Those of files that were read go at once: who reads
+     * files one after another would have them processed before his next question. */
     const struct settle_request *told = &call->request.settle;
-    call->may_wait = !handle->named && told->size == 0 && !told->wrote && told->blocks == 0;
+    call->may_wait = !handle->named && told->size == 0 && !told->wrote && told->blocks == 0 &&
+                     !client_thread_awaits(operation_request(operation));
     operation_call(operation, OP_SETTLE, operation->file->ino);
 }
 

@@ -104,6 +104,10 @@ static void waiter_done(struct shoal_request *request) {
     atomic_store(&waiter->state, WAITER_GONE);
 }
 
+bool client_thread_awaits(const struct shoal_request *request) {
+    return request->done == waiter_done;
+}
+
 static void thread_sleep(struct env *env, struct worker *worker, uint64_t timeout_ns) {
     while (worker_run_one(worker)) {
     }

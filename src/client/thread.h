@@ -14,3 +14,5 @@ struct client_thread {
 /* -ERR_NO_MEMORY, -ERR_TOO_MANY_OPEN. */
 MUST_CHECK int client_thread_enter(struct client_thread *thread, struct env *env);
 void client_thread_leave(struct client_thread *thread);
+/* Whether its caller sleeps in shoal_run until it has ended. */
+bool client_thread_awaits(const struct shoal_request *request);

@@ -183,7 +183,7 @@ static const struct {
     {"stats", control_stats, false},   {"mount", control_mount, false},
     {"df", control_df, true},          {"sync", control_sync, true},
     {"stat", control_stat, true},      {"stripe", control_stripe, true},
-    {"bench", control_bench, true},    {"fsck", control_fsck, true},
+    {"bench", control_bench, true},    {"fsck", control_fsck, false},
     {"here", control_here, false},     {"revoke", control_revoke, false},
     {"renew", control_renew, false},   {"target", control_target, false},
 };

@@ -21,8 +21,8 @@ struct control {
     char mount_problem[512];
     struct control_socket_server *server;
     atomic_bool stop_wanted;
-    atomic_bool checking;  /* a check of the cluster runs, or the scrub */
-    atomic_bool scrubbing; /* that is the scrub, which ends by itself */
+    atomic_bool checking;  /* a check of the cluster runs */
+    atomic_bool scrubbing; /* the scrub does, or is to, which ends by itself */
     atomic_bool stopped;   /* the last sync point is taken: `down` may return */
     int stop_result;
 };

@@ -24,23 +24,27 @@ static bool is_stopped(void *context) {
            control_socket_is_gone(checking->connection);
 }
 
-/* What others have points to what a node has that is away: all of that would seem to be lost. */
-static bool all_are_there(struct control *control, struct control_socket_connection *connection) {
+static bool is_any_away(struct control *control) {
     static const char *const here[] = {"here"};
-    static const char mark[] = {FSCK_ERROR, '\0'};
     struct node_answers answers;
 
     if (control_nodes_ask(control, here, 1, &answers) < 0) {
-        control_print(connection, "%smemory could not be had\n", mark);
         return false;
     }
-    uint32_t away = control_nodes_away(&answers);
-    if (away > 0) {
-        control_print(connection, "%snothing is checked while a node is away:\n", mark);
-        control_nodes_name_away(connection, &answers, mark);
-    }
+    bool away = control_nodes_away(&answers) > 0;
     control_nodes_free(&answers);
-    return away == 0;
+    return away;
+}
+
+/* The scrub after an unclean end is waited for: what it takes away is no problem any more. But not
+ * while it waits itself for a node that is away. */
+static void scrub_wait(struct checking *checking, struct fsck_output *output) {
+    struct control *control = checking->control;
+
+    while (atomic_load(&control->scrubbing) && !output->unscrubbed && !is_stopped(checking)) {
+        local_cluster_rest(control->cluster);
+        output->unscrubbed = atomic_load(&control->scrubbing) && is_any_away(control);
+    }
 }
 
 int control_fsck(struct control *control, struct control_socket_connection *connection,
@@ -53,20 +57,12 @@ int control_fsck(struct control *control, struct control_socket_connection *conn
         output.json = output.json || strcmp(arguments[i], "--json") == 0;
         output.with_data = output.with_data && strcmp(arguments[i], "--no-data") != 0;
     }
-    if (!all_are_there(control, connection)) {
+    if (atomic_exchange(&control->checking, true)) {
+        control_print(connection, "%cthe cluster is being checked already: wait for its end\n",
+                      FSCK_ERROR);
         return EXIT_FAILED;
     }
-    /* The scrub after an unclean end is waited for: what it takes away is no problem any more. */
-    bool scrubbing = atomic_load(&control->scrubbing);
-    while (atomic_exchange(&control->checking, true)) {
-        if (!scrubbing || is_stopped(&checking)) {
-            control_print(connection, "%cthe cluster is being checked already: wait for its end\n",
-                          FSCK_ERROR);
-            return EXIT_FAILED;
-        }
-        local_cluster_rest(control->cluster);
-        scrubbing = atomic_load(&control->scrubbing);
-    }
+    scrub_wait(&checking, &output);
     int status = fsck_report_run(control->cluster, &output);
     atomic_store(&control->checking, false);
     return status;

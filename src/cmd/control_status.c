@@ -1,5 +1,6 @@
 /* status and df: what runs, and how much room there is. */
 #include "cmd/control.h"
+#include "cmd/control_away.h"
 #include "cmd/control_nodes.h"
 #include "cmd/control_shares.h"
 #include "cmd/control_targets.h"
@@ -9,6 +10,7 @@
 #include "host/process.h"
 #include "layout/map_pools.h"
 #include "node/local_directory.h"
+#include "node/local_others.h"
 #include "rpc/lane.h"
 #include <inttypes.h>
 #include <jansson.h>
@@ -218,15 +220,16 @@ static json_t *node_json(struct control *control) {
     }
     local_cluster_member(control->cluster, NULL, &state);
     local_cluster_keys(control->cluster, &keys);
-    return json_pack(
-        "{s:I, s:s, s:I, s:I, s:s?, s:b, s:I, s:I, s:o, s:o, s:I, s:o}", "id",
-        (json_int_t)config->node, "address", config_address(config), "map_version",
-        (json_int_t)state.map_version, "map_newer", (json_int_t)state.map_newer, "map_problem",
-        map_problem(&state), "told", (int)state.told, "manager_silent_s",
-        (json_int_t)silent_s(control, &state), "keys_revoked",
-        (json_int_t)local_cluster_revoked_count(control->cluster), "members_keys", keys_json(&keys),
-        "signs_by", keys.count > 0 ? json_sprintf("%016" PRIx64, keys.signing.value) : json_null(),
-        "capability_number", (json_int_t)keys.number, "connections", connections_json(control));
+    return json_pack("{s:I, s:s, s:I, s:I, s:s?, s:b, s:I, s:I, s:o, s:o, s:I, s:o, s:o}", "id",
+                     (json_int_t)config->node, "address", config_address(config), "map_version",
+                     (json_int_t)state.map_version, "map_newer", (json_int_t)state.map_newer,
+                     "map_problem", map_problem(&state), "told", (int)state.told,
+                     "manager_silent_s", (json_int_t)silent_s(control, &state), "keys_revoked",
+                     (json_int_t)local_cluster_revoked_count(control->cluster), "members_keys",
+                     keys_json(&keys), "signs_by",
+                     keys.count > 0 ? json_sprintf("%016" PRIx64, keys.signing.value) : json_null(),
+                     "capability_number", (json_int_t)keys.number, "connections",
+                     connections_json(control), "away", control_away_json(control));
 }
 
 static json_t *status_json(struct control *control) {
@@ -309,6 +312,7 @@ static void print_node(struct control *control, struct control_socket_connection
     }
     print_keys(control, connection);
     print_clock(control, connection);
+    control_away_print(control, connection);
     if (state.result < 0) {
         control_print(connection, "manager    %s (%" PRId64 " s)\n", err_text(state.result),
                       silent_s(control, &state));

@@ -311,7 +311,6 @@ static bool scrub(struct control *control, struct cluster_map *map) {
         .cluster = &cluster, .stopped = scrub_stopped, .context = control, .kept = scrub_kept};
     int r = scrub_run(&scrub);
 
-    atomic_store(&control->checking, false);
     atomic_store(&control->scrubbing, false);
     if (scrub.removed > 0) {
         daemon_log("%" PRIu64 " sets of chunks that belonged to no file are removed",
@@ -389,7 +388,7 @@ int daemon_run(const struct daemon_options *options) {
         r = daemon_mount_start(&control, options->mount_point, problem);
     }
     /* Before anybody can ask for a check. */
-    atomic_init(&control.checking, local_cluster_is_unclean(control.cluster));
+    atomic_init(&control.checking, false);
     atomic_init(&control.scrubbing, local_cluster_is_unclean(control.cluster));
     if (r == 0) {
         r = control_start(&control, problem);

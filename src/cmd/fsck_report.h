@@ -14,13 +14,16 @@ enum {
 struct fsck_output {
     bool json;
     bool with_data;
+    bool unscrubbed; /* the scrub waits for a node that is away */
     void (*write)(void *context, const char *text, size_t size);
     bool (*stopped)(void *context); /* the check shall end */
     void *context;
 };
 
-/* The cluster of this process's node as a check sees it; map is filled, and stays in use. */
+/* The cluster of this process's node as a check sees it, which waits for whoever is away; map is
+ * filled, and stays in use. */
 struct fsck_cluster fsck_cluster_of(struct local_cluster *cluster, struct cluster_map *map);
 
-/* Checks and tells; answers an exit status. */
+/* Checks and tells; answers an exit status: EXIT_PARTLY where nothing wrong was found and a target
+ * was not checked. */
 int fsck_report_run(struct local_cluster *cluster, const struct fsck_output *output);

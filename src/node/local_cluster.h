@@ -118,9 +118,6 @@ struct local_keys {
     uint32_t number; /* of the key, derived from that, by which it signs capabilities */
 };
 void local_cluster_keys(const struct local_cluster *cluster, struct local_keys *ret_keys);
-/* Of the nodes that it calls; where nobody else is served, nobody's. */
-void local_cluster_clock(const struct local_cluster *cluster, struct lane_clock *ret_clock);
-
 /* Numbers of a metadata target, or of a storage target; operations: OPCODE_COUNT of them, or
  * NULL. For a thread that has entered. */
 void local_cluster_group_stats(struct local_cluster *cluster, uint32_t index,

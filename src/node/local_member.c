@@ -5,8 +5,9 @@
 #include "node/local_internal.h"
 #include "node/local_join.h"
 #include "node/local_lives.h"
-#include "store/ost.h"
+#include "node/local_others.h"
 #include "node/local_twin.h"
+#include "store/ost.h"
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -463,4 +464,9 @@ void local_cluster_clock(const struct local_cluster *cluster, struct lane_clock 
     if (cluster->lanes) {
         lanes_clock(cluster->lanes, ret_clock);
     }
+}
+
+uint32_t local_cluster_away(const struct local_cluster *cluster, struct lane_away *ret_rows,
+                            uint32_t capacity) {
+    return cluster->lanes ? lanes_away(cluster->lanes, ret_rows, capacity) : 0;
 }

@@ -2,7 +2,7 @@
 #include "base/endian.h"
 #include "env/env.h"
 #include "rpc/frame.h"
-#include "rpc/lane_internal.h"
+#include "rpc/lane_share.h"
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -648,6 +648,7 @@ void lane_tick(struct lane *lane, uint64_t now_ns) {
             lane_enter(lane, LANE_IDLE);
         }
     }
+    lane_note_calls(lane);
 }
 
 void lane_begin(struct lane *lane, struct lane_thread *thread, struct lane_peer *peer) {

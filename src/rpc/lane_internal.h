@@ -30,6 +30,8 @@ struct lane_peer {
     _Atomic uint32_t granted;            /* lanes, as its last welcome told; 0: not known */
     _Atomic uint64_t granted_ns;         /* when that came */
     _Atomic uint64_t away_since_ns;      /* no lane has heard anything since; 0: it answers */
+    _Atomic uint64_t said_since_ns;      /* for which time away a line told who waits */
+    _Atomic uint32_t wait_count;         /* calls of that time, as lanes counted them last */
     _Atomic(const struct lane *) prober; /* that tries on while nobody waits; NULL: none */
     _Atomic int64_t clock_ahead_ns;      /* as its last welcome told */
 };
@@ -46,7 +48,9 @@ struct lane {
     uint64_t number;               /* of the connection; the last one's in other states */
     uint64_t attempts;             /* to connect, ever */
     struct awaited awaited;
-    struct list unsent; /* calls, by rpc_node: not on this connection yet */
+    uint32_t told_count;    /* of wait_count, */
+    uint64_t told_since_ns; /* if the time away is still the one that began then */
+    struct list unsent;     /* calls, by rpc_node: not on this connection yet */
     struct list sent;
     struct call *receiving; /* whose memory the connection reads into */
     uint64_t since_ns;      /* of the state; in OPEN: last used */
@@ -99,11 +103,6 @@ struct lanes {
 };
 
 bool lane_is_used(const struct lane *lane); /* it has calls */
-/* lane_share.c: how many lanes the peer grants; whether one more than are open would be refused. */
-void lane_note_grant(struct lane *lane, uint32_t lane_count);
-bool lane_is_surplus(const struct lane *lane);
-/* Another thread with a lane to the peer that is open; NULL: there is none. */
-struct lane_thread *lane_sharer(const struct lane *lane);
 /* Lists that any thread adds to, linked by transport_context; take: oldest first. */
 void calls_push(_Atomic(struct call *) *calls, struct call *call);
 struct call *calls_take(_Atomic(struct call *) *calls);
@@ -128,6 +127,8 @@ bool lane_say_away(struct lane *lane, const char *what, int reason);
  * unless another lane is open. */
 void lane_note_away(struct lane *lane, uint64_t since_ns);
 void lane_note_welcome(struct lane *lane);
+/* At its ticks: how many of its calls wait for a peer that is away. */
+void lane_note_calls(struct lane *lane);
 void lane_note_heard(struct lane *lane);
 /* Whether it goes on trying while nobody waits. */
 bool lane_probes(struct lane *lane);

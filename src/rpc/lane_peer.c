@@ -95,8 +95,35 @@ void lane_note_away(struct lane *lane, uint64_t since_ns) {
     uint64_t answers = 0;
 
     if (atomic_load(&lane->peer->open_count) == 0 || lane_is_used(lane)) {
-        (void)atomic_compare_exchange_strong(&lane->peer->away_since_ns, &answers, since_ns);
+        if (atomic_compare_exchange_strong(&lane->peer->away_since_ns, &answers, since_ns)) {
+            atomic_store(&lane->peer->wait_count, 0);
+        }
         prober_become(lane);
+    }
+}
+
+static uint32_t calls_count(const struct list *calls) {
+    uint32_t count = 0;
+
+    for (struct list_node *node = calls->head.next; node != &calls->head; node = node->next) {
+        count++;
+    }
+    return count;
+}
+
+/* Read by people only, so it may be a little late. */
+void lane_note_calls(struct lane *lane) {
+    uint64_t since_ns = away_since_ns(lane);
+    uint32_t count = since_ns > 0 ? calls_count(&lane->unsent) + calls_count(&lane->sent) : 0;
+
+    if (lane->told_since_ns != since_ns) {
+        lane->told_since_ns = since_ns;
+        lane->told_count = 0;
+    }
+    if (count != lane->told_count) {
+        atomic_fetch_add_explicit(&lane->peer->wait_count, count - lane->told_count,
+                                  memory_order_relaxed);
+        lane->told_count = count;
     }
 }
 

@@ -10,7 +10,7 @@
  * and it looks once more when it is not. So one of them finds the call, and hands it on.
  *
  * Thread: any; the list is taken by the thread, or when that has ended. */
-#include "rpc/lane_internal.h"
+#include "rpc/lane_share.h"
 #include "rpc/transport.h"
 
 void lane_note_grant(struct lane *lane, uint32_t lane_count) {

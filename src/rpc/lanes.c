@@ -1,7 +1,8 @@
 /* The lanes of a process: threads, peers, which lane a call takes. One lane's life is in lane.c. */
 #include "env/env.h"
 #include "keys/key_file.h"
-#include "rpc/lane_internal.h"
+#include "rpc/lane_away.h"
+#include "rpc/lane_share.h"
 #include "rpc/log_table.h"
 #include "rpc/transport_inproc.h"
 #include <assert.h>
@@ -376,6 +377,7 @@ void lanes_tick(struct lanes *lanes) {
     if (looks) {
         lanes->looked_ns = now_ns;
     }
+    lanes_away_say(lanes, now_ns);
     for (uint32_t i = 0; i < LANE_THREADS_MAX; i++) {
         struct lane_thread *thread = atomic_load(&lanes->threads[i]);
 

@@ -9,6 +9,10 @@ import cluster as clusters
 from cluster import Failed
 
 
+class Skipped(Exception):
+    """What this machine is missing for one test."""
+
+
 def drive(document, tests, play, words=1, lacks=clusters.missing, name=lambda test: test.__name__):
     """The exit status of a driver. document: its docstring, with a line that says how it is used,
     in which `words` arguments come before the names of tests. play(test) runs one. lacks() says
@@ -23,7 +27,7 @@ def drive(document, tests, play, words=1, lacks=clusters.missing, name=lambda te
         print(f"skipped, for want of {missing}\n0 passed, 0 failed, {len(tests)} skipped")
         return 0
     chosen = sys.argv[words + 1:]
-    ran = failed = 0
+    ran = failed = skipped = 0
     for test in tests:
         if chosen and name(test).split()[0] not in chosen:
             continue
@@ -32,8 +36,12 @@ def drive(document, tests, play, words=1, lacks=clusters.missing, name=lambda te
         try:
             play(test)
             print(f"{name(test)}: ok, {time.monotonic() - start:.0f} s", flush=True)
+        except Skipped as error:
+            skipped += 1
+            print(f"{name(test)}: skipped, for want of {error}", flush=True)
         except (Failed, OSError, subprocess.SubprocessError) as error:
             failed += 1
             print(f"{name(test)}: FAILED: {error}", flush=True)
-    print(f"{ran - failed} passed, {failed} failed")
+    end = f", {skipped} skipped" if skipped else ""
+    print(f"{ran - failed - skipped} passed, {failed} failed{end}")
     return 1 if failed else 0

@@ -117,6 +117,7 @@ def patience_has_an_end(cluster):
 
 
 ENDS_S = 0.1  # what an interrupted call may take
+TRIES = 5  # of which half may meet other programs' work on the processors
 AT_ONCE = 80  # more than a mount has buffers for requests
 # Named by what the call is; `file` is open, and has 1 MiB.
 WAITS = {
@@ -192,13 +193,15 @@ def who_is_interrupted_does_not_wait(cluster):
     for kills in (True, False):
         number = signal.SIGKILL if kills else signal.SIGUSR1
         for call in WAITS:
-            process = waiting(file, name, call, kills)
-            wait_until(lambda: is_in_a_call(process), f"the wait of {call}")
-            wait_until(lambda: "does not answer" in cluster.log_end("mount.log"), "its line")
-            took = ends_soon([process], number, call)
-            longest = max(longest, took)
-            if took > ENDS_S:
-                raise Failed(f"{call}: signal {number} took {took:.3f} s")
+            took = []
+            for _ in range(TRIES):
+                process = waiting(file, name, call, kills)
+                wait_until(lambda: is_in_a_call(process), f"the wait of {call}")
+                wait_until(lambda: "does not answer" in cluster.log_end("mount.log"), "its line")
+                took.append(ends_soon([process], number, call))
+            longest = max(longest, sorted(took)[TRIES // 2])
+            if longest > ENDS_S:
+                raise Failed(f"{call}: signal {number} took {took} s")
     all_took = 0
     for call in ("stat", "open"):
         many = [waiting(file, name, call, True) for _ in range(AT_ONCE)]
@@ -218,7 +221,7 @@ def who_is_interrupted_does_not_wait(cluster):
         if again.read(5) != b"after":
             raise Failed("the file has other bytes")
     wait_until(lambda: counted(cluster, "opens") == 0, "the end of what nobody has open")
-    print(f"one alone took {longest:.3f} s at most, {AT_ONCE} at once {all_took:.3f} s")
+    print(f"one alone took {longest:.3f} s at most (medians), {AT_ONCE} at once {all_took:.3f} s")
 
 
 def who_is_interrupted_leaves_a_daemon_that_stands_still(cluster):

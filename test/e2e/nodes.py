@@ -542,7 +542,8 @@ def verbs_speak_of_all_nodes(nodes):
         if code != 3 or named not in text or len(text.split("\n")) < 3:
             raise Failed(f"{words} {place} with one away: {code}, {text} {error}")
     code, text, error = told(first, "fsck", *places[2])
-    if code != 1 or named not in error:
+    if code != 3 or f"of node 2, at {away.source}, was not checked: it does not" not in error or \
+            "nothing wrong in what was checked" not in text:
         raise Failed(f"fsck with one away: {code}, {text} {error}")
     os.environ.update(SHOAL_CLUSTER=first.source, SHOAL_KEY=key)
     code, text, error = told(first, "df", "--json")
@@ -731,6 +732,39 @@ def a_revoked_key_lets_nobody_in(nodes):
 def own_status(node):
     """What it says of itself, whoever else is away."""
     return json.loads(node.run("status", node.directory, "--json").stdout)["node"]
+
+
+def who_is_away_is_told(nodes):
+    """Once, by the log of whoever waits; and by status, with what it has."""
+    nodes.start()
+    maps_are_one(nodes)
+    first, away = nodes.first, nodes.others[0]
+    path = os.path.join(first.mount, "file")
+    put(path, 6 * clusters.MIB)
+    targets = [one["id"] for one in status(first)["cluster_targets"] if one["node"] == 2]
+    if own_status(first)["away"]:
+        raise Failed(f"nobody is away, and status tells {own_status(first)['away']}")
+    away.kill()
+    words = ["dd", "if=/dev/zero", f"of={path}", "bs=1M", "count=6", "conv=notrunc,fsync"]
+    with clusters.child(words, stderr=subprocess.DEVNULL) as writer:
+        line = re.compile(rf"node 2, at {away.source}, has not answered for \d+ s, and \d+ calls? "
+                          "waits? for it")
+        wait_until(lambda: line.search(first.log_end("mount.log")), "the line of who waits")
+        wait_until(lambda: own_status(first)["away"], "the row of who is away")
+        row = own_status(first)["away"][0]
+        if (row["node"], row["address"], row["targets"]) != (2, away.source, targets):
+            raise Failed(f"status tells {row}")
+        text = told(first, "status", first.directory)[1]
+        told_of = f"away       node 2, at {away.source}, with targets "
+        if told_of + ", ".join(map(str, targets)) not in text:
+            raise Failed(f"status tells {text}")
+        away.start()
+        if writer.wait() != 0:
+            raise Failed("what waited has failed")
+    wait_until(lambda: not own_status(first)["away"], "the end of that row")
+    with open(first.path("mount.log"), encoding="utf-8") as file:
+        if len(line.findall(file.read())) != 1:
+            raise Failed("the line was told more than once")
 
 
 def follows_on_a_full_disk(nodes, full, disk):
@@ -1423,6 +1457,7 @@ TESTS = [nodes_have_roles, targets_are_lost, new_files_use_all_nodes, full_targe
          each_node_may_die, all_may_die_at_once, a_node_that_is_away_holds_nobody_up,
          patience_is_counted_from_the_death, a_node_may_move, any_node_mounts,
          a_mount_outlives_its_daemon, any_address_leads_there, verbs_speak_of_all_nodes,
+         who_is_away_is_told,
          what_cannot_join_is_refused, clocks_are_compared, a_revoked_key_lets_nobody_in,
          a_full_node_follows_what_a_map_takes_away, a_copy_of_a_node_is_refused,
          a_copy_elsewhere_is_refused, a_backup_is_refused, a_copy_takes_over, keys_change,

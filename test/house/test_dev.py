@@ -49,7 +49,8 @@ DRIVERS = {"quickstart": 3, "posix": 4, "kill": 1, "power": 9, "fsck": 5, "refus
            "soak_finds": 14, "namespaces": 17, "many": 18, "chaos": 19,
            "counts": 20, "attack": 21, "versions": 22, "lost": 23, "doctor": 24,
            "guard": 25, "fsx": 26, "storm": 27, "limits": 28, "damage": 29,
-           "rebuild": 30}
+           "flight": 30, "fsck_away": 31,
+           "rebuild": 32}
 PLANNER = {"run": 10, "docs": 11, "page": 12}
 
 # Runs from `up` on; $RUNS says where it is mounted.
@@ -84,9 +85,9 @@ TORTURE_COUNT = 2 * (3 + sum(len(names.split()) for names in
                              re.findall(r"(?:torture|release)_bugs='([^']*)'", _DEV)))
 # The release build's two are run by three steps, the demo has two, that of several nodes nine, the
 # drivers theirs; power is run twice, with the log's flush and without, and posix, on both kinds of
-# mounts, with many metadata targets, and over io_uring, as storm and mount are.
+# mounts, with many metadata targets, and over io_uring, as storm, mount and flight are.
 ALL_COUNT = 3 * 2 + 2 + 2 + 9 + sum(DRIVERS.values()) + DRIVERS["power"] + 3 * DRIVERS["posix"] + \
-    DRIVERS["storm"] + DRIVERS["mount"] + SIMULATOR_COUNT + \
+    DRIVERS["storm"] + DRIVERS["mount"] + DRIVERS["flight"] + SIMULATOR_COUNT + \
     TORTURE_COUNT + sum(PLANNER.values())
 # Enough of them for what is not about one of the others.
 FEW = ("release", "asan", "tsan", "demo")

@@ -70,8 +70,9 @@ struct desk *desk_new(void) {
 
 void desk_free(struct desk *desk) {
     struct shoal_file *file;
+    uint32_t at = 0;
 
-    while (handle_evict(&desk->front.handles, &file)) {
+    while (handle_evict(&desk->front.handles, &at, &file)) {
         struct shoal_request request = {.operation = SHOAL_RELEASE, .file = file};
 
         (void)shoal_run(desk->client, &request);

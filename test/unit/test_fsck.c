@@ -115,11 +115,13 @@ static uint32_t first_behind(const struct table *table, struct bytes cursor) {
     return low;
 }
 
-static int ask(void *context, struct call *call) {
+static int answer(struct call *call) {
     const struct fsck_list_request *request = &call->request.fsck_list;
     const struct table *table = &it.tables[request->what % KINDS];
 
-    (void)context;
+    if (call->header.opcode == OP_SYNC) {
+        return 0;
+    }
     if (call->header.opcode == OP_STATFS) {
         call->reply.statfs.bytes_total = (uint64_t)BITMAP_ROWS * STORE_BITMAP_BITS * BLOCK_BYTES;
         return 0;
@@ -135,9 +137,11 @@ static int ask(void *context, struct call *call) {
     return 0;
 }
 
-static int sync_all(void *context) {
+static void ask(void *context, struct call *calls, uint32_t count) {
     (void)context;
-    return 0;
+    for (uint32_t i = 0; i < count; i++) {
+        calls[i].result = answer(&calls[i]);
+    }
 }
 
 static void rest(void *context) {
@@ -169,8 +173,7 @@ static bool never(void *context) {
 static struct fsck_counts check(void) {
     static const struct env_ops ops = {.now_ns = now_ns};
     struct env env = {.ops = &ops};
-    const struct fsck_cluster cluster = {
-        .env = &env, .map = &it.map, .sync = sync_all, .ask = ask, .rest = rest};
+    const struct fsck_cluster cluster = {.env = &env, .map = &it.map, .ask = ask, .rest = rest};
     const struct fsck_report report = {.problem = problem, .progress = progress, .stopped = never};
     struct fsck_counts counts;
 

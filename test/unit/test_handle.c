@@ -38,6 +38,7 @@ static void test_evicting_finds_what_is_open(void **state) {
     struct handle_table table;
     struct shoal_file *file;
     unsigned count = 0;
+    uint32_t at = 0;
 
     (void)state;
     assert_int_equal(handle_table_init(&table, 8), 0);
@@ -48,7 +49,7 @@ static void test_evicting_finds_what_is_open(void **state) {
         if (i % 2)
             (void)handle_open(&table, handle);
     }
-    while (handle_evict(&table, &file)) {
+    while (handle_evict(&table, &at, &file)) {
         assert_int_equal((uintptr_t)file % 2, 0);
         count++;
     }

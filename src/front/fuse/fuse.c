@@ -281,8 +281,9 @@ static int nobody_waits(struct shoal_request *request) {
 /* RELEASE is not waited for by close, so some may never have come. */
 static void handles_release(struct fuse_mount *mount) {
     struct shoal_file *file;
+    uint32_t at = 0;
 
-    while (mount->front.handles.handles && handle_evict(&mount->front.handles, &file)) {
+    while (mount->front.handles.handles && handle_evict(&mount->front.handles, &at, &file)) {
         struct shoal_request request = {
             .operation = SHOAL_RELEASE, .file = file, .interrupted = nobody_waits};
 

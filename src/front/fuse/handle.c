@@ -89,9 +89,9 @@ struct handle *handle_find(struct handle_table *table, uint64_t number) {
     return handle;
 }
 
-bool handle_evict(struct handle_table *table, struct shoal_file **ret_file) {
-    for (uint32_t i = 0; i < index_pool_used(&table->free); i++) {
-        struct handle *handle = &table->handles[i];
+bool handle_evict(struct handle_table *table, uint32_t *at, struct shoal_file **ret_file) {
+    while (*at < index_pool_used(&table->free)) {
+        struct handle *handle = &table->handles[(*at)++];
 
         if (atomic_load(&handle->generation) & 1) {
             *ret_file = handle->file;

@@ -49,6 +49,6 @@ uint64_t handle_open(struct handle_table *table, struct handle *handle);
 void handle_put(struct handle_table *table, struct handle *handle);
 /* NULL for a number that isn't that of an open handle. */
 struct handle *handle_find(struct handle_table *table, uint64_t number);
-/* Some open handle, put back already, its file in *ret_file; false when none is left. For the end
- * of a mount, when nobody else is at work. */
-bool handle_evict(struct handle_table *table, struct shoal_file **ret_file);
+/* The next open handle from *at on (0 at first), put back already, its file in *ret_file; false
+ * when none is left. For the end of a mount, when nobody else is at work. */
+bool handle_evict(struct handle_table *table, uint32_t *at, struct shoal_file **ret_file);
