@@ -78,11 +78,19 @@ def read_or_none(path):
 
 
 def started_by_us():
-    """Processes that this program has started, and theirs."""
+    """Processes that this program has started, and theirs: by their environment, which lasts when
+    a parent ends, and by their parent, as in the middle of exec a process has no environment."""
+    parents, ours = {}, set()
     for entry in filter(str.isdigit, os.listdir("/proc")):
         words = read_or_none(f"/proc/{entry}/environ") or b""
-        if int(entry) != os.getpid() and STARTED_BY.encode() in words.split(b"\0"):
-            yield int(entry)
+        stat = (read_or_none(f"/proc/{entry}/stat") or b"").rpartition(b")")[2].split()
+        parents[int(entry)] = int(stat[1]) if stat else 0
+        if STARTED_BY.encode() in words.split(b"\0"):
+            ours.add(int(entry))
+    ours.add(os.getpid())
+    while more := {process for process, parent in parents.items() if parent in ours} - ours:
+        ours |= more
+    return ours - {os.getpid()}
 
 
 def end_late(limit_s):

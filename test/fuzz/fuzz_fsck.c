@@ -17,13 +17,14 @@ static uint64_t now_ns(struct env *env) {
 }
 
 /* u16 bytes of the answer, u8 whether it is the last, the answer. */
-static int ask(void *context, struct call *call) {
+static void ask(void *context, struct call *call, uint32_t count) {
     size_t said = wire_take_number(&left, 2);
     bool end = wire_take_number(&left, 1) & 1;
     size_t size = MIN(said, MIN(left.size, call->bulk_in.capacity));
     const uint8_t *from = wire_take(&left, size);
 
     (void)context;
+    assert(count == 1);
     size = from ? size : 0;
     if (size > 0) {
         memcpy(call->bulk_in.data, from, size);
@@ -31,7 +32,7 @@ static int ask(void *context, struct call *call) {
     call->bulk_in.size = size;
     answered = (struct bytes){call->bulk_in.data, size};
     call->reply.fsck_list.end = end || ++answer_count == ANSWERS_MAX;
-    return 0;
+    call->result = 0;
 }
 
 static bool never(void *context) {
