@@ -100,13 +100,20 @@ def listing(top, mounted, started):
     return found
 
 
+CLOCKS_DIFFER_S = 0.02  # A tick, and that of file times.
+
+
 def is_process(name):
-    """Any verb may take away the entry of a daemon that was killed."""
+    """Any verb may take away the entry of a daemon that was killed. Whoever has its number by now
+    has begun behind the entry."""
     try:
-        with open(f"/proc/{name}/cmdline", "rb") as file:
-            return b"shoal" in file.read()
+        with open(f"/proc/{name}/stat", "rb") as file:
+            ticks = int(file.read().rpartition(b")")[2].split()[19])
+        written_s = os.stat(f"/run/shoal/{name}").st_mtime
     except OSError:
         return False
+    running_s = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+    return time.time() - running_s <= written_s + CLOCKS_DIFFER_S
 
 
 def state(scene):
