@@ -23,7 +23,7 @@ import time
 
 import cluster as clusters
 from cluster import Failed
-from driver import drive
+from driver import Skipped, drive
 from files_load import LIMIT_S, Load, wait_until
 
 KILLS = 4
@@ -736,6 +736,44 @@ def mount_calls_its_helper(cluster):
     subprocess.run(["umount", place], check=True)
 
 
+# Where what was installed is a machine's own, and nothing else sees it.
+INSTALLED = """
+set -e
+mount --make-rprivate /
+mount --bind "$1/usr/local" /usr/local
+mount --bind "$1/sbin" "$(realpath /sbin)"
+mount -t fuse.shoal "$2" "$3" -o "$4"
+grep " $3 " /proc/mounts
+echo by mount > "$3/installed"
+umount "$3"
+shoal version
+"""
+
+
+def mount_knows_the_type_once_it_is_installed(cluster):
+    """From `meson install` to a line of the table of mounts that has all addresses."""
+    built = os.path.dirname(os.path.dirname(os.path.realpath(cluster.shoal)))
+    if not os.path.isdir(os.path.join(built, "meson-private")):
+        raise Skipped(f"{cluster.shoal} is in no folder of a build")
+    root = os.path.join(cluster.top, "root")
+    subprocess.run(["meson", "install", "-C", built, "--no-rebuild", "--quiet", "--destdir", root],
+                   check=True, stdout=subprocess.DEVNULL)
+    cluster.start()
+    sources = f"127.0.0.1:9,{cluster.source}"
+    place = other(cluster, "mount2")
+    options = f"rw,key={cluster.top}/mount.key,log={cluster.path('mount2.log')}"
+    result = subprocess.run(["unshare", "--mount", "sh", "-c", INSTALLED, "sh", root, sources,
+                             place, options], text=True, capture_output=True, check=False,
+                            env={**os.environ, "PATH": "/usr/local/bin:/usr/bin:/bin"})
+    told = [line.split()[:3] for line in result.stdout.splitlines()]
+    if result.returncode != 0 or [sources, place, "fuse.shoal"] not in told or \
+            "on-disk format" not in result.stdout:
+        raise Failed(f"mount -t fuse.shoal: {result.returncode}, {told}, {result.stderr}")
+    with open(os.path.join(cluster.mount, "installed"), encoding="ascii") as file:
+        if file.read() != "by mount\n":
+            raise Failed("what was written at the mount is not in the cluster")
+
+
 def a_mount_at_boot_waits_its_patience(cluster):
     """As a line of fstab does: with the manager away it fails, with one line; or it comes back."""
     cluster.start()
@@ -930,6 +968,7 @@ TESTS = [(test, {way: True}) for way in ("apart", "afar") for test in BOTH] + \
                                         a_directory_is_named_from_where_one_is)] + \
     [(test, {"afar": True}) for test in (keys_decide, who_stands_between_sees_nothing,
                                        mount_calls_its_helper,
+                                       mount_knows_the_type_once_it_is_installed,
                                        a_mount_at_boot_waits_its_patience,
                                        strangers_disturb_nobody)]
 
