@@ -78,6 +78,7 @@ class Node(clusters.Cluster):
             raise Failed(f"up of a node failed: {result.stderr.strip()}; its log ends: "
                          f"{self.log_end()}")
         self.note_regions()
+        return result.stdout
 
     def close(self):
         self.note_regions()
@@ -1005,9 +1006,12 @@ def nodes_have_roles(nodes):
     first.start()
     meta, store = Node(first, 4, conf=False), Node(first, 5, conf=False)
     try:
-        for node, role in ((meta, "meta"), (store, "store")):
-            node.start("--listen", node.source, "--key", node.key_file, "--join", first.source,
-                       "--roles", role, "--size", "256M")
+        for node, role, words in ((meta, "meta", "1 metadata target, 0 storage targets"),
+                                  (store, "store", "0 metadata targets, 4 storage targets")):
+            said = node.start("--listen", node.source, "--key", node.key_file, "--join",
+                              first.source, "--roles", role, "--size", "256M")
+            if f"{words}\n" not in said:
+                raise Failed(f"a node that joins with {role} says: {said}")
             known_to_manager(node)
         if (targets(meta, "mdt"), targets(meta, "ost")) != (1, 0) or \
                 (targets(store, "mdt"), targets(store, "ost")) != (0, 4):
