@@ -220,7 +220,7 @@ static int listen_at(union address *address, int *ret_socket) {
         return err_from_errno(errno);
     }
     (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (bind(fd, &address->any, size) < 0 || listen(fd, 128) < 0 ||
+    if (bind(fd, &address->any, size) < 0 || listen(fd, SOMAXCONN) < 0 ||
         getsockname(fd, &address->any, &size) < 0) {
         int r = errno == EADDRINUSE      ? -ERR_IN_USE
                 : errno == EADDRNOTAVAIL ? -ERR_NOT_FOUND
