@@ -25,9 +25,9 @@ enum {
     AIM_MS = 8000,       /* that a moment is looked for */
     SEEN_MS_LEAST = 500, /* until it is rebuilt: more than a packet is under way */
     SEEN_MS_MOST = 3000,
-    PAUSE_MS = 300, /* until all is asked anew */
-    PATIENCE_S = 5,
-    SLACK_MS = 300, /* clocks that drift, ticks, and the time between two looks */
+    PAUSE_MS = 300,  /* until all is asked anew */
+    PATIENCE_S = 30, /* a page over the slowest of streams takes more than a node waits */
+    SLACK_MS = 300,  /* clocks that drift, ticks, and the time between two looks */
 };
 
 enum stage { STAGE_WAITING, STAGE_ASKING, STAGE_OPENING };
@@ -214,7 +214,8 @@ static void given_take(struct rebuilds *rebuilds) {
     given->map_version = MAX(given->map_version, now.map_version);
     given->next_session = MAX(given->next_session, now.next_session);
     given->ended_number = MAX(given->ended_number, now.ended_number);
-    given->handover = MAX(given->handover, now.handover);
+    /* That of one that was rebuilt comes to others only with its first hand-over. */
+    given->handover = rebuilds->made == 0 ? now.handover : 0;
 }
 
 void rebuilds_begin(struct rebuilds *rebuilds) {
@@ -379,7 +380,7 @@ static void ask(struct rebuilds *rebuilds) {
 }
 
 /* Whoever is not there, or has no room, is asked again later; what makes no sense is wrong. */
-static bool is_sound(int r) {
+static bool may_pass(int r) {
     return r == -ERR_TIMED_OUT || r == -ERR_AWAY || r == -ERR_CLOSED || r == -ERR_IO ||
            r == -ERR_NO_SPACE || r == -ERR_BUSY;
 }
@@ -387,7 +388,7 @@ static bool is_sound(int r) {
 static void answer_take(struct rebuilds *rebuilds) {
     rebuilds->is_answered = false;
     int r = rebuild_listing_take(&rebuilds->listing, &rebuilds->call);
-    if (r < 0 && !is_sound(r)) {
+    if (r < 0 && !may_pass(r)) {
         fail(rebuilds, "what a target tells", r);
     } else if (r < 0) {
         gather_drop(rebuilds);
