@@ -58,7 +58,8 @@
     X(LOST_ALONE, "lost-alone")   /* a lost coordinator's promise is broken without asking */      \
     X(BLIND_COUNT, "blind-count") /* an evicted writer's blocks are not asked for */               \
     X(KEPT_CALL, "kept-call")     /* a transaction's call that fails is under way for ever */      \
-    X(KEPT_OPEN, "kept-open")     /* what an interrupted open was granted is not given back */
+    X(KEPT_OPEN, "kept-open")     /* what an interrupted open was granted is not given back */     \
+    X(LOW_REBUILT, "low-rebuilt") /* a rebuilt manager goes on at the highest numbers known */
 
 enum bug {
 #define BUG_ENUMERATOR(name, text) BUG_##name,

@@ -5,6 +5,7 @@
  * where it has given to a log that no map names nobody has been there, and it gets the slot back,
  * by a number above all. */
 #include "manager/rebuilt.h"
+#include "base/bug.h"
 #include "layout/map_lost.h"
 #include "layout/map_slots.h"
 #include <assert.h>
@@ -248,6 +249,11 @@ static int session_compare(const void *a, const void *b) {
     return one->id.value < other->id.value ? -1 : one->id.value > other->id.value;
 }
 
+/* What nobody has told of lies between. */
+static uint64_t above(uint64_t highest, uint64_t step) {
+    return BUG(LOW_REBUILT) ? highest : highest + step;
+}
+
 /* What is said of one whose list one log has, and another does not yet, is that it has ended. */
 static void sessions_finish(struct rebuilt *rebuilt) {
     uint32_t count = 0;
@@ -265,7 +271,7 @@ static void sessions_finish(struct rebuilt *rebuilt) {
         }
     }
     rebuilt->session_count = count;
-    rebuilt->next_session = rebuilt->session_highest + 1 + REBUILT_STEP_SESSIONS;
+    rebuilt->next_session = above(rebuilt->session_highest, REBUILT_STEP_SESSIONS) + 1;
 }
 
 static int slots_finish(struct rebuilt *rebuilt) {
@@ -277,7 +283,7 @@ static int slots_finish(struct rebuilt *rebuilt) {
     if (rebuilt->handover > UINT32_MAX - REBUILT_STEP_SHORT) {
         return -ERR_OVERFLOW;
     }
-    rebuilt->handover += REBUILT_STEP_SHORT;
+    rebuilt->handover = above(rebuilt->handover, REBUILT_STEP_SHORT);
     for (uint32_t slot = 0; slot < SLOT_COUNT; slot++) {
         if (rebuilt->is_given[slot]) {
             map->slot_handovers[slot] = (uint32_t)rebuilt->handover;
@@ -296,8 +302,8 @@ int rebuilt_finish(struct rebuilt *rebuilt) {
         return r;
     }
     sessions_finish(rebuilt);
-    rebuilt->ended_number += REBUILT_STEP;
-    rebuilt->map->version += REBUILT_STEP;
+    rebuilt->ended_number = above(rebuilt->ended_number, REBUILT_STEP);
+    rebuilt->map->version = above(rebuilt->map->version, REBUILT_STEP);
     rebuilt->is_finished = true;
     return 0;
 }

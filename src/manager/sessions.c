@@ -254,13 +254,10 @@ void manager_begin(struct manager *manager, struct call *call) {
     if (begin_known(manager, call)) {
         return;
     }
-    /* One of a manager that was rebuilt may be its predecessor, and is heard if it lives. */
+    /* One of a manager that was rebuilt may be its predecessor, and is heard if it lives. Who waits
+     * asks again: here he would take the place of those by which it is heard, or silent. */
     if (session_table_has_unheard(&manager->sessions, request->node)) {
-        if (manager->is_quiet) {
-            call_reply(call, -ERR_CLOSED);
-        } else {
-            list_push_back(&manager->begin_calls, &call->server_node);
-        }
+        call_reply(call, manager->is_quiet ? -ERR_CLOSED : -ERR_BUSY);
         return;
     }
     if (session_table_is_full(&manager->sessions)) {

@@ -44,6 +44,7 @@ struct copy {
     struct registration registration;
     /* Its question, which may outlive it. */
     bool is_asking;
+    bool is_forgotten; /* what it asked, as the manager that may have answered it is lost */
     uint64_t asking_process;
     uint64_t asking_ns;
     struct wire_life best_then; /* that had been registered when it was asked */
@@ -169,6 +170,9 @@ static void answered(struct call *call) {
     int r = call->result;
 
     copy->is_asking = false;
+    if (copy->is_forgotten) {
+        return;
+    }
     if (r == 0) {
         all->first_target = call->reply.node_join.first_target;
         if (is_ours && call->request.node_join.lives.size > 0) {
@@ -206,6 +210,7 @@ static void ask(struct copy *copy) {
             MAX(all->terms[copy->directory.number], copy->life.term);
     }
     copy->is_asking = true;
+    copy->is_forgotten = false;
     copy->asking_process = copy->process;
     copy->asking_ns = now_of(all);
     copy->best_then = all->best;
@@ -340,6 +345,20 @@ void copies_free(struct copies *copies) {
 
 void copies_end(struct copies *copies) {
     copies->is_ending = true;
+}
+
+void copies_rebuilt(struct copies *copies, const struct cluster_map *map) {
+    uint32_t first_target = 0;
+
+    for (uint32_t i = 0; i < map->node_count; i++) {
+        first_target = map->nodes[i].key[0] == KEY ? map->nodes[i].first_target : first_target;
+    }
+    copies->first_target = first_target;
+    copies->best = (struct wire_life){0};
+    for (size_t i = 0; i < COPIES; i++) {
+        copies->copies[i].is_forgotten = true;
+        copies->copies[i].heard_ns = 0;
+    }
 }
 
 bool copies_are_done(const struct copies *copies) {

@@ -24,6 +24,9 @@ struct copies *copies_new(struct world *world);
 void copies_free(struct copies *copies);
 /* From here on nothing is copied and no copy dies by itself. */
 void copies_end(struct copies *copies);
+/* The manager is rebuilt by this map: of a log without a target in it nobody tells a life, so none
+ * is registered. Where the map does not know the node, it gets other numbers. */
+void copies_rebuilt(struct copies *copies, const struct cluster_map *map);
 /* One serves, and the others are refused. */
 bool copies_are_done(const struct copies *copies);
 /* NULL, or what was wrong. */

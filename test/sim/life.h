@@ -29,6 +29,8 @@ struct life {
 
 /* roles.c: what a node of a role runs, with the sizes that the world has drawn. */
 MUST_CHECK int life_open_role(struct life *life, char problem[256]);
+/* Of one that is down: what it has on disk and in shared memory is gone. */
+void node_wipe(struct node *node);
 /* How many storage targets the cluster is made with. */
 uint32_t world_first_osts(const struct world_options *options);
 /* A metadata target whose lives the manager hears of. */

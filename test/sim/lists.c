@@ -202,7 +202,8 @@ bool lists_all_name(struct world *world, struct session_id session) {
 bool lists_are_told(struct world *world) {
     struct manager *manager = node_manager(world->manager);
 
-    return manager && manager_ending_count(manager) == 0;
+    /* Of one that was rebuilt who is not heard ends yet. */
+    return manager && manager_ending_count(manager) == 0 && manager_nameless_count(manager) == 0;
 }
 
 static bool is_awaited(const struct world *world, struct session_id id) {

@@ -11,7 +11,14 @@
 
 /* With one target each, in the end. */
 enum { OST_NEWCOMER = 1, MDT_NEWCOMER = 4 };
-enum { NEWCOMERS = 5, TARGETS_MOST = 3, PAUSE_MS = 400, PATIENCE_S = 5, ADDRESS_BYTES = 32 };
+enum {
+    NEWCOMERS = 5,
+    TARGETS_MOST = 3,
+    PAUSE_MS = 400,
+    PATIENCE_S = 5,
+    ADDRESS_BYTES = 32,
+    KEYS_STEP = 100
+};
 
 struct newcomer {
     struct newcomers *all;
@@ -87,6 +94,9 @@ static void answered(struct call *call) {
     struct newcomer *node = call->context;
 
     node->is_asking = false;
+    if (call->request.node_join.key_high != node->key) {
+        return; /* Of a directory that is removed. */
+    }
     if (call->result == 0) {
         numbers_check(node, &call->reply.node_join);
         node->all->joins++;
@@ -215,6 +225,51 @@ void newcomers_gone(struct newcomers *newcomers, const struct node *node) {
     for (int i = 0; i < NEWCOMERS; i++) {
         newcomers->nodes[i].is_gone |= newcomers->nodes[i].serves == node;
     }
+}
+
+static const struct map_node *map_find(const struct newcomer *node, const struct cluster_map *map) {
+    const struct map_node *there = cluster_map_node(map, (struct node_id){node->node});
+
+    return there && there->key[0] == node->key ? there : NULL;
+}
+
+static void join_anew(struct newcomer *node, const struct cluster_map *map) {
+    struct node *serves = node->serves;
+
+    node->key += KEYS_STEP;
+    node->node = node->first_target = 0;
+    node->is_formatted = false;
+    if (serves && serves->target_id != 0) {
+        if (node_is_up(serves)) {
+            node_kill(serves);
+        }
+        node_wipe(serves);
+        serves->target_id = 0;
+    }
+    if (serves && serves->map) {
+        cluster_map_copy(serves->map, map);
+    }
+}
+
+uint32_t newcomers_rebuilt(struct newcomers *newcomers, const struct cluster_map *map) {
+    uint32_t count = 0;
+
+    for (int i = 0; i < NEWCOMERS; i++) {
+        struct newcomer *node = &newcomers->nodes[i];
+        bool is_known = node->node != 0 && map_find(node, map);
+
+        if (node->is_gone) {
+            continue;
+        }
+        if (!is_known && (node->node != 0 || node->is_asking)) {
+            count += node->node != 0;
+            join_anew(node, map);
+        }
+        node->is_registered = false;
+        node->is_told = is_known && node->serves &&
+                        cluster_map_target(map, (struct target_id){node->first_target});
+    }
+    return count;
 }
 
 bool newcomers_are_done(const struct newcomers *newcomers) {

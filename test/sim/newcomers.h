@@ -18,6 +18,10 @@ void newcomers_free(struct newcomers *newcomers);
 void newcomers_end(struct newcomers *newcomers);
 /* The storage target that joined is gone, and nobody speaks for it any more. */
 void newcomers_gone(struct newcomers *newcomers, const struct node *node);
+/* The manager is rebuilt by this map: nodes that it does not know have their directories removed,
+ * and join anew; so do those that have asked and not heard yet. Answers how many had numbers.
+ * Between events only. */
+uint32_t newcomers_rebuilt(struct newcomers *newcomers, const struct cluster_map *map);
 /* Each was answered once since. */
 bool newcomers_are_done(const struct newcomers *newcomers);
 /* Each has its numbers. */

@@ -84,10 +84,11 @@ static struct map_sum *map_compare(struct pushes *pushes, const struct cluster_m
     return seen;
 }
 
-/* Before it has read its store it has what a metadata target has used. */
+/* Before it has read its store it has what a metadata target has used; or what it is rebuilt of,
+ * which nobody has until it is loaded. */
 static void pushes_look(struct world *world) {
     struct pushes *pushes = pushes_of(world);
-    const struct manager *manager = node_manager(world->manager);
+    const struct manager *manager = world->rebuilt ? NULL : node_manager(world->manager);
     const struct cluster_map *map = manager ? manager_map(manager) : NULL;
 
     if (map && map->version != pushes->version) {

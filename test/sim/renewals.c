@@ -26,6 +26,7 @@ struct renewals {
     bool is_asking;
     bool is_answered; /* with a number: another may be asked for at once */
     uint64_t refused;
+    struct cluster_map *heard[WORLD_OSTS_MAX]; /* by storage targets, or NULL */
     const struct node *lost; /* for good, as the manager has told before others knew; NULL: none */
     char failure[200];
 };
@@ -41,6 +42,9 @@ struct renewals *renewals_new(struct world *world) {
 }
 
 void renewals_free(struct renewals *renewals) {
+    for (int i = 0; renewals && i < WORLD_OSTS_MAX; i++) {
+        free(renewals->heard[i]);
+    }
     free(renewals);
 }
 
@@ -94,11 +98,40 @@ static void lost_note(struct world *world, const struct cluster_map *map) {
     }
 }
 
-/* What it would find where it asks for a map. */
+/* On its node's disk, as that goes by it. */
+static void heard_keep(const struct node *ost, const struct cluster_map *map) {
+    struct renewals *renewals = ost->world->renewals;
+    struct cluster_map **heard = renewals ? &renewals->heard[ost->index] : NULL;
+
+    if (heard && !*heard) {
+        *heard = calloc(1, sizeof **heard);
+        if (!*heard) {
+            abort();
+        }
+    }
+    if (heard && (*heard)->version < map->version) {
+        cluster_map_copy(*heard, map);
+    }
+}
+
+const struct cluster_map *renewals_heard(const struct node *ost) {
+    const struct renewals *renewals = ost->world->renewals;
+
+    return renewals && ost->role == NODE_OST ? renewals->heard[ost->index] : NULL;
+}
+
+void renewals_rebuilt(struct world *world, const struct cluster_map *map) {
+    if (world->renewals) {
+        world->renewals->before = map->capability_number;
+    }
+}
+
+/* What it would find where it asks for a map; one that is being rebuilt answers nobody. */
 void renewals_hear(struct node *node) {
     const struct manager *manager = node_manager(node->world->manager);
 
-    if (manager && node->keys && node->role == NODE_OST) {
+    if (manager && node->keys && node->role == NODE_OST && !node->world->rebuilt) {
+        heard_keep(node, manager_map(manager));
         lost_note(node->world, manager_map(manager));
         key_ring_number_set(node->keys, manager_map(manager)->capability_number);
         numbers_check(node->world);

@@ -24,6 +24,10 @@ void renewals_turn(struct renewals *renewals, struct prng *prng);
 void renewals_map(struct node *node);
 /* A node that is not of the first has asked its manager. */
 void renewals_hear(struct node *node);
+/* The newest that a storage target has heard of keys by; NULL: none. */
+const struct cluster_map *renewals_heard(const struct node *ost);
+/* The manager is rebuilt by this map: numbers go on at its own. */
+void renewals_rebuilt(struct world *world, const struct cluster_map *map);
 /* As member_hooks.key_number, of the node that has the first targets. */
 uint32_t renewals_told(const struct world *world);
 /* Nothing that was asked can make a map any more. */

@@ -64,6 +64,7 @@ static int open_manager(struct life *life, char problem[256]) {
         .kv = node_kv_options(node),
         .rpc = life->rpc,
         .map = &node->world->map,
+        .rebuilt = node->world->rebuilt,
         .target = {node->target_id},
         .keys = node->keys,
         .session_timeout_ns = node->world->options.session_timeout_ns,

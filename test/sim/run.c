@@ -22,6 +22,7 @@
 #include "newcomers.h"
 #include "pools.h"
 #include "pushes.h"
+#include "rebuilds.h"
 #include "renewals.h"
 #include "strays.h"
 #include "usages.h"
@@ -77,6 +78,7 @@ struct run {
     struct newcomers *newcomers;
     struct silence silence;
     struct losses *losses;
+    struct rebuilds *rebuilds;
     struct copies *copies;
     struct aways aways;
     struct rot_counters rot;
@@ -93,18 +95,24 @@ void run_carry_by(enum run_carrier carrier) {
 
 static bool is_over(const struct run *run) {
     bool done = workload_is_done(run->load) && silence_is_over(&run->silence) &&
-                stragglers_are_over(run->world->stragglers);
+                stragglers_are_over(run->world->stragglers) && rebuilds_are_over(run->rebuilds);
 
     return done || workload_failure(run->load) || newcomers_failure(run->newcomers) ||
            losses_failure(run->losses) || copies_failure(run->copies) ||
-           pushes_failure(run->world) || renewals_failure(run->world) || run->failure[0];
+           pushes_failure(run->world) || renewals_failure(run->world) ||
+           rebuilds_failure(run->rebuilds) || run->failure[0];
+}
+
+static uint64_t submitted_of(const struct run *run) {
+    return workload_counters_get(run->load)->submitted;
 }
 
 static bool stop_now(void *context) {
     struct run *run = context;
 
     workload_look(run->load);
-    return is_over(run) || stragglers_are_due(run->world->stragglers);
+    return is_over(run) || stragglers_are_due(run->world->stragglers) ||
+           rebuilds_are_due(run->rebuilds, submitted_of(run));
 }
 
 static bool idle_now(void *context) {
@@ -374,9 +382,18 @@ static void interrupts_go_on(struct run *run) {
     }
 }
 
-/* A target that is gone for good. */
+/* The manager's log is gone for good. */
+static void rebuilds_go_on(struct run *run) {
+    if (rebuilds_look(run->rebuilds, submitted_of(run))) {
+        down(run, run->world->manager, true);
+        rebuilds_begin(run->rebuilds);
+    }
+}
+
+/* A target that is gone for good; not while others are asked for what they know. */
 static void losses_go_on(struct run *run) {
-    struct node *gone = losses_begin(run->losses, workload_counters_get(run->load)->submitted);
+    bool may = rebuilds_are_over(run->rebuilds);
+    struct node *gone = may ? losses_begin(run->losses, submitted_of(run)) : NULL;
 
     if (gone) {
         down(run, gone, true);
@@ -430,7 +447,7 @@ static void restart_one(struct run *run, uint32_t index, bool all) {
         workload_client_gone(run->load, node);
     }
     if (node_is_absent(node) || node_is_up(node) || losses_has(run->losses, node) ||
-        aways_has(&run->aways, node) ||
+        aways_has(&run->aways, node) || rebuilds_has(run->rebuilds, node) ||
         (!all && sim_now_ns(run->world->sim) < run->restart_ns[index])) {
         return;
     }
@@ -471,6 +488,7 @@ static const char *failure_of(const struct run *run) {
 
     failure = failure ? failure : newcomers_failure(run->newcomers);
     failure = failure ? failure : losses_failure(run->losses);
+    failure = failure ? failure : rebuilds_failure(run->rebuilds);
     failure = failure ? failure : copies_failure(run->copies);
     failure = failure ? failure : pushes_failure(run->world);
     failure = failure ? failure : renewals_failure(run->world);
@@ -504,12 +522,14 @@ static void play(struct run *run) {
             crashed(run);
         } else if (stop == SIM_DONE) {
             stragglers_look(run);
+            rebuilds_go_on(run);
         } else if (stop == SIM_DEADLINE) {
             fulls_go_on(run);
             ends(run);
             stragglers_look(run);
             silence_go_on(run);
             losses_go_on(run);
+            rebuilds_go_on(run);
             interrupts_go_on(run);
             absences_go_on(run);
             act_late(run);
@@ -858,6 +878,7 @@ static void sum_up(struct run *run, struct seed_report *report) {
     counts[TOTAL_POOLS_LEFT] = pools_left(run->world);
     counts[TOTAL_POOLS_BACK] = pools_back(run->world);
     losses_sum(run->losses, counts);
+    rebuilds_sum(run->rebuilds, counts);
     counts[TOTAL_COPIES] = copies_made(run->copies);
     counts[TOTAL_COPIES_REFUSED] = copies_refused(run->copies);
     counts[TOTAL_COPIES_RUN] = copies_run(run->copies);
@@ -892,6 +913,7 @@ static void run_end(struct run *run, struct seed_report *report) {
     struct stragglers *stragglers = run->world->stragglers;
     world_free(run->world);
     workload_free(run->load);
+    rebuilds_free(run->rebuilds);
     newcomers_free(run->newcomers);
     losses_free(run->losses);
     copies_free(run->copies);
@@ -963,6 +985,8 @@ void run_seed(uint64_t seed, FILE *trace, const struct run_turn *turn,
     aways_init(&run.aways, run.world, run.losses);
     run.load = workload_new(run.world, &load);
     run.newcomers = newcomers_new(run.world, seed);
+    const struct rebuilds_told told = {run.losses, run.newcomers, run.copies};
+    run.rebuilds = rebuilds_new(run.world, &told, OPERATIONS);
     silence_init(&run.silence, run.world, run.newcomers, OPERATIONS);
     play(&run);
     if (run.removes && !failure_of(&run)) {

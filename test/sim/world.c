@@ -79,10 +79,18 @@ static uint32_t first_mdts(const struct world_options *options) {
     return options->mdt_count - (options->late_mdt && options->mdt_count > 1 ? 1 : 0);
 }
 
-static void node_init(struct world *world, struct node *node, enum node_role role, uint32_t index) {
-    static const char *const names[] = {"manager", "mdt", "ost", "client"};
+static void store_new(struct node *node) {
+    struct world *world = node->world;
     const struct kv_mem_options store = {sim_prng(world->sim),
                                          MIN(world->options.cold_per_mille, 1000U), 1000};
+
+    if (kv_mem_store_new(&store, &node->store) < 0) {
+        abort();
+    }
+}
+
+static void node_init(struct world *world, struct node *node, enum node_role role, uint32_t index) {
+    static const char *const names[] = {"manager", "mdt", "ost", "client"};
     char name[32];
 
     snprintf(name, sizeof name, "%s%u", names[role], index);
@@ -103,8 +111,8 @@ static void node_init(struct world *world, struct node *node, enum node_role rol
     }
     node->process = sim_process_new(world->sim, name);
     sim_kill(node->process);
-    if (role != NODE_CLIENT && kv_mem_store_new(&store, &node->store) < 0) {
-        abort();
+    if (role != NODE_CLIENT) {
+        store_new(node);
     }
 }
 
@@ -645,6 +653,24 @@ int node_try(struct node *node, char problem[256]) {
     node_down(node);
     node->world->own_kills++;
     return crashed ? 0 : r;
+}
+
+void node_wipe(struct node *node) {
+    static const char *const files[] = {"kv/log", "data"};
+
+    sim_crash_after(node->process, UINT64_MAX);
+    struct env *env = sim_restart(node->process);
+    int r = env->ops->shared_remove(env, "ring");
+    for (size_t i = 0; i < ARRAY_SIZE(files) && (r == 0 || r == -ERR_NOT_FOUND); i++) {
+        r = env->ops->file_remove(env, files[i]);
+    }
+    if (r < 0 && r != -ERR_NOT_FOUND) {
+        abort();
+    }
+    sim_kill(node->process);
+    node->world->own_kills++;
+    kv_mem_store_free(node->store);
+    store_new(node);
 }
 
 struct shoal_client *node_client(struct node *node) {

@@ -79,13 +79,13 @@ struct world {
     uint64_t full_pairs;          /* of limits, full at a time; by bits (fulls.h) */
     uint64_t fulls, fulls_killed; /* times that any were; of kills in such a moment */
     uint64_t laps, data_laps, laps_of_others; /* of OSTs' rings, of others' (laps.h) */
-    uint64_t maps;                            /* newer ones that MDTs have used */
-    uint64_t maps_unkept;                     /* that one of them could not keep for a while */
-    struct absences *absences;                /* for their oracle; NULL: nobody looks */
-    struct stragglers *stragglers;            /* or NULL */
-    struct pools *pools;                      /* for their oracle; NULL: nothing yet */
-    struct pushes *pushes;                    /* likewise */
-    struct renewals *renewals;                /* or NULL */
+    uint64_t maps, maps_unkept; /* newer ones that MDTs used; that one could not keep for a while */
+    const struct rebuilt *rebuilt; /* what the manager's next start is made of; NULL: its log */
+    struct absences *absences;     /* for their oracle; NULL: nobody looks */
+    struct stragglers *stragglers; /* or NULL */
+    struct pools *pools;           /* for their oracle; NULL: nothing yet */
+    struct pushes *pushes;         /* likewise */
+    struct renewals *renewals;     /* or NULL */
     struct accords *accords;
     struct group_totals group_sum;      /* as to evictions, transactions across logs */
     struct cuts cuts;                   /* of these, by crashes */

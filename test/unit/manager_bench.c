@@ -233,6 +233,7 @@ void pass(struct bench *bench, uint64_t ns) {
         if (bench->manager) {
             manager_tick(bench->manager);
         }
+        rpc_tick(bench->client_rpc); /* who was told that it is busy asks again */
         while (worker_run_one(&bench->worker)) {
         }
     }
