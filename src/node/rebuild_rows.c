@@ -3,18 +3,13 @@
  *     fsck_list{SESSIONS}, {ENDED}, of a metadata target {SLOTS}, page by page --> rebuilt
  *     sync: what was listed is on disk, so no power takes back what the manager goes by */
 #include "node/rebuild_rows.h"
-#include "kv/ended_list.h"
-#include "meta/group_format.h"
-#include "meta/meta_format.h"
 #include "node/local_cluster.h"
+#include "node/rebuild_list.h"
 #include "rpc/call_origin.h"
-#include "store/fsck_format.h"
-#include "store/store_format.h"
 #include <stdlib.h>
 #include <string.h>
 
 enum { PAGE_BYTES = 64 * 1024 };
-static_assert((int)ENDED_BITS == (int)REBUILT_BITS, "a row is a stretch");
 
 int rebuild_asker_open(struct rebuild_asker *asker, const struct caller_options *options,
                        char problem[512]) {
@@ -79,118 +74,11 @@ struct listing {
     struct rebuilt_life life;
 };
 
-struct row {
-    struct kv_key key;
-    struct bytes value;
-};
-
-/* Takes the first row off. The two kinds of targets frame rows differently; one whose checksum is
- * wrong has no value. */
-static int row_take(const struct listing *listing, struct bytes *rest, struct row *ret_row) {
-    bool is_meta = listing->target->kind == TARGET_MDT;
-    size_t head = is_meta ? sizeof(uint16_t) + KV_KEY_BYTES : sizeof(struct store_fsck_row);
-    struct store_fsck_row row;
-    size_t value_bytes;
-
-    if (rest->size < head) {
-        return -ERR_MALFORMED;
-    }
-    if (is_meta) {
-        value_bytes = load_le16(rest->data);
-        row.row_bytes = (uint32_t)(head + value_bytes);
-        memcpy(row.key, rest->data + sizeof(uint16_t), KV_KEY_BYTES);
-    } else {
-        memcpy(&row, rest->data, sizeof row);
-        value_bytes = row.value_bytes;
-    }
-    if (value_bytes == FSCK_ROW_IS_BAD) {
-        return -ERR_CORRUPT;
-    }
-    if (row.row_bytes < head || row.row_bytes > rest->size || value_bytes > row.row_bytes - head) {
-        return -ERR_MALFORMED;
-    }
-    memcpy(ret_row->key.bytes, row.key, KV_KEY_BYTES);
-    ret_row->value = (struct bytes){rest->data + head, value_bytes};
-    rest->data += row.row_bytes;
-    rest->size -= row.row_bytes;
-    return 0;
-}
-
-static int session_take(struct listing *listing, const struct row *row) {
-    struct rebuilt_session session = {.id = {kv_key_split(&row->key).id}};
-    struct session_row known;
-    struct store_session stored;
-
-    if (listing->target->kind == TARGET_MDT) {
-        if (row->value.size != sizeof known || row->value.data[0] != META_FORMAT) {
-            return -ERR_CORRUPT;
-        }
-        memcpy(&known, row->value.data, sizeof known);
-        session.node = known.node;
-        session.incarnation = known.incarnation;
-        if (known.state != SESSION_LIVE) {
-            return 0; /* The list of the ended names it. */
-        }
-    } else {
-        if (row->value.size != sizeof stored) {
-            return -ERR_CORRUPT;
-        }
-        memcpy(&stored, row->value.data, sizeof stored);
-        session.node = stored.node;
-        session.incarnation = stored.incarnation;
-    }
-    return rebuilt_session_add(listing->rebuilt, &session);
-}
-
-static int ended_take(struct listing *listing, const struct row *row) {
-    uint64_t id = kv_key_split(&row->key).id;
-    struct ended_row head;
-
-    if (id > 0) {
-        return rebuilt_ended_add(listing->rebuilt, id - 1, row->value);
-    }
-    if (row->value.size != sizeof head || row->value.data[0] != ENDED_FORMAT) {
-        return -ERR_CORRUPT;
-    }
-    memcpy(&head, row->value.data, sizeof head);
-    return rebuilt_list_add(listing->rebuilt, head.number, head.lowest);
-}
-
-static int slots_take(struct listing *listing, const struct row *row) {
-    struct slots_row slots;
-
-    if (row->value.size != sizeof slots || row->value.data[0] != META_FORMAT) {
-        return -ERR_CORRUPT;
-    }
-    memcpy(&slots, row->value.data, sizeof slots);
-    const struct rebuilt_slots told = {
-        .first = (uint32_t)kv_key_split(&row->key).id,
-        .count = slots.count,
-        .handover = slots.handover,
-        .of = slots.state == SLOTS_MINE ? listing->log : (struct log_id){slots.given_to}};
-    return rebuilt_slots_add(listing->rebuilt, listing->log, &told);
-}
-
-typedef int take_fn(struct listing *listing, const struct row *row);
-
-static int page_take(struct listing *listing, struct bytes rest, take_fn *take,
-                     struct kv_key *ret_last) {
-    struct row row;
-    int r = 0;
-
-    while (r == 0 && rest.size > 0) {
-        r = row_take(listing, &rest, &row);
-        if (r == 0) {
-            *ret_last = row.key;
-            r = take(listing, &row);
-        }
-    }
-    return r;
-}
-
-static int rows_list(struct listing *listing, uint32_t what, take_fn *take) {
-    struct kv_key cursor;
-    bool has_cursor = false;
+static int rows_list(struct listing *listing, uint32_t what) {
+    struct rebuild_list list = {.rebuilt = listing->rebuilt,
+                                .log = listing->log,
+                                .kind = listing->target->kind,
+                                .what = what};
     bool end = false;
     int r = 0;
 
@@ -198,7 +86,7 @@ static int rows_list(struct listing *listing, uint32_t what, take_fn *take) {
         struct call call = {
             .header = {.opcode = OP_FSCK_LIST, .log = listing->log},
             .request.fsck_list = {.what = what,
-                                  .cursor = {cursor.bytes, has_cursor ? KV_KEY_BYTES : 0},
+                                  .cursor = {list.last.bytes, list.has_last ? KV_KEY_BYTES : 0},
                                   .bytes_max = PAGE_BYTES},
             .bulk_in = {.data = listing->page, .capacity = PAGE_BYTES}};
 
@@ -213,21 +101,20 @@ static int rows_list(struct listing *listing, uint32_t what, take_fn *take) {
         if (call.bulk_in.size == 0 && !end) {
             return -ERR_MALFORMED;
         }
-        r = page_take(listing, (struct bytes){call.bulk_in.data, call.bulk_in.size}, take, &cursor);
-        has_cursor = true;
+        r = rebuild_list_take(&list, (struct bytes){call.bulk_in.data, call.bulk_in.size});
     }
     return r;
 }
 
 static int log_list(struct listing *listing) {
     struct call sync = {.header = {.opcode = OP_SYNC, .log = listing->log}};
-    int r = rows_list(listing, FSCK_SESSIONS, session_take);
+    int r = rows_list(listing, FSCK_SESSIONS);
 
     if (r == 0) {
-        r = rows_list(listing, FSCK_ENDED, ended_take);
+        r = rows_list(listing, FSCK_ENDED);
     }
     if (r == 0 && listing->target->kind == TARGET_MDT) {
-        r = rows_list(listing, FSCK_SLOTS, slots_take);
+        r = rows_list(listing, FSCK_SLOTS);
     }
     if (r == 0) {
         r = rebuild_ask(listing->asker, &sync, listing->patience_ns);
