@@ -204,14 +204,15 @@ static int names_take(struct taking *taking) {
     return 0;
 }
 
-/* Whoever is told all of the list is not told the names below its lowest. */
+/* Whoever is told all of the list is not told the names below its lowest; and who tells of a lowest
+ * may have named too few. */
 static int below_take(struct taking *taking) {
     const struct ended_news *news = taking->news;
     const struct ended_list *list = taking->list;
     uint64_t session = 0;
     int r = 0;
 
-    for (int i = 0; news->first != 0 && news->lowest > list->lowest; i++) {
+    for (int i = 0; news->lowest > list->lowest; i++) {
         r = list->owner->within(taking->context, 0, news->lowest, &session);
         if (r < 0 || session == 0) {
             break;
@@ -251,33 +252,40 @@ static int number_take(struct taking *taking) {
     return r;
 }
 
-/* Rows of bits that are all below the lowest; where that is cut short it is done the next time. */
+/* Rows of bits that are all below the lowest; where that is cut short it is done the next time. Who
+ * tells the lowest may tell any number: only rows that are there are looked at. */
 static int rows_trim(struct taking *taking) {
     const struct kv_need need = {.rows = 1, .record_bytes = KV_ROW_RECORD_BYTES};
     struct ended_list *list = taking->list;
     uint64_t end = list->lowest / ENDED_BITS;
+    struct kv_key to = bits_key(list, end * ENDED_BITS);
     int r = 0;
 
-    for (; list->first_row < end; list->first_row++) {
-        struct kv_key key = bits_key(list, list->first_row * ENDED_BITS);
+    while (list->first_row < end) {
+        struct kv_key from = bits_key(list, list->first_row * ENDED_BITS);
+        struct kv_cursor cursor;
         struct bytes value;
 
-        r = kv_get(list->kv, &key, &value);
+        kv_cursor_init(&cursor, &from, &to);
+        r = kv_next(list->kv, &cursor, &value);
         if (r == -ERR_NOT_FOUND) {
-            r = 0;
-            continue;
+            list->first_row = end;
+            return 0;
         }
         r = r < 0 ? r : begin(taking, &need);
-        r = r != 0 ? r : commit(taking, kv_delete(list->kv, &key));
+        r = r != 0 ? r : commit(taking, kv_delete(list->kv, &cursor.key));
         if (r != 0) {
             break;
         }
+        list->first_row = kv_key_split(&cursor.key).id;
     }
     return r;
 }
 
 static int news_check(const struct ended_news *news) {
-    bool good = news->number >= news->from && (news->first != 0 || news->names.size % 8 == 0);
+    bool good = news->number >= news->from &&
+                (news->first == 0 ? news->names.size % 8 == 0
+                                  : 8 * (uint64_t)news->names.size <= UINT64_MAX - news->first);
 
     for (size_t i = 0; good && news->first == 0 && i < news->names.size; i += 8) {
         good = load_le64(news->names.data + i) != 0;

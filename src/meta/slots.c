@@ -12,11 +12,12 @@ struct slots_row slots_row_first(uint32_t count) {
                               .opened = MIN(count, (uint32_t)SLOTS_OPEN_MIN)};
 }
 
-int slots_load(struct slots *slots, uint32_t first, const struct slots_row *row) {
+int slots_load(struct slots *slots, uint64_t place, const struct slots_row *row) {
+    uint32_t first = (uint32_t)place;
     const struct slot_range *before =
         slots->range_count > 0 ? &slots->ranges[slots->range_count - 1] : NULL;
 
-    if (slots->range_count == SLOT_RANGES_MAX || first + row->count > SLOT_COUNT ||
+    if (slots->range_count == SLOT_RANGES_MAX || place > SLOT_COUNT - row->count ||
         (before && first < before->first + before->count)) {
         return -ERR_CORRUPT;
     }

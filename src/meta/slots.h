@@ -46,7 +46,7 @@ struct slots {
 
 /* (start) A row of the log, in order of their keys: -ERR_CORRUPT when it does not follow the one
  * before, or there are too many. */
-MUST_CHECK int slots_load(struct slots *slots, uint32_t first, const struct slots_row *row);
+MUST_CHECK int slots_load(struct slots *slots, uint64_t place, const struct slots_row *row);
 /* The row of a range of slots that a new group has. */
 struct slots_row slots_row_first(uint32_t count);
 /* One of those that are opened, by a number drawn at random. There is one. */

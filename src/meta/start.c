@@ -126,6 +126,18 @@ static int format(struct group *group) {
     return kv_failure(group->kv);
 }
 
+/* Where there is any row, it is that of the group that is gone. */
+static int format_checked(struct group *group) {
+    struct kv_key from = kv_key_make((struct kv_key_fields){.space = KV_SPACE_OWNER});
+    struct kv_key to = kv_key_make((struct kv_key_fields){.space = KV_SPACE_SLOT + 1});
+    struct kv_cursor cursor;
+    struct bytes value;
+
+    kv_cursor_init(&cursor, &from, &to);
+    int r = kv_next(group->kv, &cursor, &value);
+    return r == -ERR_NOT_FOUND ? format(group) : r < 0 ? r : -ERR_CORRUPT;
+}
+
 static int identity_check(struct group *group, const struct group_row *row, char problem[256]) {
     const struct cluster_map *map = group->map;
 
@@ -190,7 +202,7 @@ static int identity_read(struct group *group, char problem[256]) {
 
     int r = kv_get(group->kv, &key, &value);
     if (r == -ERR_NOT_FOUND) {
-        r = format(group);
+        r = format_checked(group);
         r = r < 0 ? r : kv_get(group->kv, &key, &value);
     }
     r = r < 0 ? r : group_row_check(value, &row);
@@ -228,10 +240,12 @@ int start_read(struct group *group, char ret_problem[256]) {
     group->sessions.losses = kv_losses(group->kv);
     group_map_read(group);
     int r = load_step(group, ret_problem);
-    if (r == -ERR_CORRUPT && ret_problem[0] == '\0') {
+    if (r < 0 && r != -ERR_PENDING && ret_problem[0] == '\0') {
         return problem_say(group, ret_problem, r,
-                           "a row of the metadata group's own is damaged: restore DIR from a "
-                           "backup");
+                           r == -ERR_CORRUPT
+                               ? "a row of the metadata group's own is damaged: restore DIR from a "
+                                 "backup"
+                               : err_text(r));
     }
     if (r == 0) {
         group->stage = GROUP_SERVING;
@@ -243,7 +257,7 @@ static int load_slots(struct group *group, const struct kv_key *key, struct byte
     const struct slots_row *row;
     int r = slots_row_check(value, &row);
 
-    return r < 0 ? r : slots_load(&group->slots, (uint32_t)kv_key_split(key).id, row);
+    return r < 0 ? r : slots_load(&group->slots, kv_key_split(key).id, row);
 }
 
 static int load_session(struct group *group, const struct kv_key *key, struct bytes value) {
@@ -251,6 +265,9 @@ static int load_session(struct group *group, const struct kv_key *key, struct by
     const struct session_row *row;
 
     int r = session_row_check(value, &row);
+    if (r == 0 && row->state == SESSION_LIVE && id.value < group->ended.list.lowest) {
+        r = -ERR_CORRUPT; /* All below have ended. */
+    }
     if (r < 0) {
         return r;
     }

@@ -8,8 +8,7 @@
  *
  * Thread: one.  Memory: a page of rows; the rebuilt one is the caller's. */
 #pragma once
-#include "kv/kv_key.h"
-#include "manager/rebuilt.h"
+#include "node/rebuild_pages.h"
 #include "rpc/call.h"
 
 enum { REBUILD_PAGE_BYTES = 64 * 1024 };
@@ -19,8 +18,7 @@ struct rebuild_listing {
     enum target_kind kind;
     struct rebuilt_life life; /* as of the last answer */
     uint32_t stage;
-    struct kv_key cursor; /* behind which the next page begins */
-    bool has_cursor;
+    struct rebuild_pages pages; /* of this stage */
     uint8_t *page;
 };
 
@@ -31,5 +29,5 @@ void rebuild_listing_deinit(struct rebuild_listing *listing);
 /* Opcode, log, request and bulk, the rest zeroed; its bytes are the listing's until it is answered.
  * False: there is none, all is told. */
 bool rebuild_listing_next(const struct rebuild_listing *listing, struct call *ret_call);
-/* The answer to it: its own error, or -ERR_CORRUPT and -ERR_MALFORMED for what no log can tell. */
+/* The answer to it: its own error, or those of rebuild_pages_take for what no log can tell. */
 MUST_CHECK int rebuild_listing_take(struct rebuild_listing *listing, const struct call *call);

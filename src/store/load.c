@@ -261,11 +261,12 @@ static void walk_rows(struct ost *ost, enum store_row type) {
 }
 
 static int load_bitmap(struct ost *ost, struct bytes value) {
-    uint64_t first = kv_key_split(&ost->load_cursor.key).index * STORE_BITMAP_BITS;
+    uint64_t index = kv_key_split(&ost->load_cursor.key).index;
+    uint64_t first = index * STORE_BITMAP_BITS;
     size_t offset = offsetof(struct store_bitmap, bits);
 
     if (value.size < offset || value.size > sizeof(struct store_bitmap) ||
-        value.data[0] != STORE_FORMAT) {
+        value.data[0] != STORE_FORMAT || index > UINT64_MAX / STORE_BITMAP_BITS) {
         return -ERR_CORRUPT;
     }
     for (size_t i = offset; i < value.size; i++) {
@@ -289,17 +290,17 @@ static int load_bitmap(struct ost *ost, struct bytes value) {
 }
 
 static int load_session(struct ost *ost, struct bytes value) {
+    uint64_t session = kv_key_split(&ost->load_cursor.key).id;
     struct store_session row;
 
-    if (value.size != sizeof row || value.data[0] != STORE_FORMAT) {
+    if (value.size != sizeof row || value.data[0] != STORE_FORMAT || session == 0) {
         return -ERR_CORRUPT;
     }
     memcpy(&row, value.data, sizeof row);
-    return sessions_put(&ost->sessions,
-                        (struct session_entry){.session = kv_key_split(&ost->load_cursor.key).id,
-                                               .incarnation = row.incarnation,
-                                               .node = row.node,
-                                               .window = row.window});
+    return sessions_put(&ost->sessions, (struct session_entry){.session = session,
+                                                               .incarnation = row.incarnation,
+                                                               .node = row.node,
+                                                               .window = row.window});
 }
 
 static int load_rows(struct ost *ost, int (*load)(struct ost *ost, struct bytes value)) {

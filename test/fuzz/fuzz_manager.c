@@ -4,9 +4,10 @@
  *
  * An input of manager_rows is a byte, whether maps get a right checksum, and then rows: u8 type,
  * u8 id (of a piece of the map its index), u16 size, bytes. One of manager_calls is requests: u8
- * opcode, u8 of enum asker, u16 size, body. Bodies are those that decode. */
+ * opcode, u8 of enum asker, u16 size, body. Bodies are those that decode. One of manager_answers is
+ * what two groups and two storage targets answer (answers.h), while a session begins and ends. */
+#include "answers.h"
 #include "base/crc32c.h"
-#include "fuzz.h"
 #include "kv/kv_mem.h"
 #include "manager/manager.h"
 #include "manager/manager_format.h"
@@ -192,17 +193,14 @@ static void map_make(struct cluster_map *map) {
     map->version = 5;
 }
 
-static void manager_start(void) {
-    static struct cluster_map map;
+static void manager_start(const struct cluster_map *map) {
     const struct manager_options options = {.env = memory_env_env(it.world),
                                             .kv = kv_options_of(memory_env_env(it.world)),
                                             .rpc = it.rpc,
-                                            .map = &map,
+                                            .map = map,
                                             .target = {9},
                                             .sessions_max = SESSIONS};
     char problem[256];
-
-    map_make(&map);
     int r = manager_open(&options, &it.manager, problem);
     assert(r == 0);
     r = log_table_add(it.logs, LOG_MANAGER, manager_actor(it.manager));
@@ -215,12 +213,15 @@ static void turns(void) {
     }
 }
 
+static struct cluster_map first_map; /* borrowed by a manager */
+
 void fuzz_manager_rows(struct bytes in) {
     struct call call;
 
     world_begin();
     rows_write(in);
-    manager_start();
+    map_make(&first_map);
+    manager_start(&first_map);
     session_begin(&call);
     turns();
     assert(it.begun && call.result <= 0);
@@ -288,7 +289,8 @@ void fuzz_manager_calls(struct bytes in) {
     size_t count = 0;
 
     world_begin();
-    manager_start();
+    map_make(&first_map);
+    manager_start(&first_map);
     turn(NS_PER_S);
     while (count < CALLS_MAX && cursor.size > 0 && !cursor.bad) {
         count += ask(&asked[count], &cursor);
@@ -422,4 +424,123 @@ void seed_manager_rows(const struct fuzz_seeds *seeds) {
     (void)give_map(&out, false);
     give_row(&out, 1, 0, &handover, sizeof handover);
     fuzz_seed(seeds, (struct bytes){space, out.size});
+}
+
+static struct answers others;
+
+/* One group has all slots, and one none yet; they and the storage targets answer by the input. */
+static void others_begin(struct bytes in) {
+    map_make(&first_map);
+    int r = cluster_map_add_mdt(&first_map, (struct node_id){1}, (struct target_id){20});
+    assert(r == 0);
+    answers_init(&others, in, -ERR_TIMED_OUT);
+    for (uint32_t i = 0; i < cluster_map_log_places(&first_map); i++) {
+        struct log_id log = cluster_map_log_at(&first_map, i).id;
+
+        r = log.value == 0 ? 0 : log_table_add(it.logs, log, &others.actor);
+        assert(r == 0);
+    }
+}
+
+/* Sets `map` to what the manager answers. */
+static void map_ask(struct cluster_map *map) {
+    static uint8_t space[SPACE_BYTES];
+    struct call call = {.header = {.opcode = OP_MAP_GET, .log = LOG_MANAGER},
+                        .bulk_in = {space, 0, sizeof space},
+                        .origin = &it.origin,
+                        .done = note_begun,
+                        .deadline_ns = env_now_ns(memory_env_env(it.world)) + NS_PER_S};
+
+    it.begun = false;
+    call_start(it.client_rpc, &call);
+    turn(NS_PER_MS);
+    assert(it.begun && call.result == 0);
+    int r = cluster_map_decode((struct bytes){space, call.bulk_in.size}, map);
+    assert(r == 0 && map->version == call.reply.map_get.version);
+}
+
+/* All slots stay somebody's; one that another group has was handed over, once or more. */
+static void check_slots(const struct cluster_map *map) {
+    assert(map->version >= first_map.version && map->group_count == first_map.group_count);
+    for (uint32_t slot = 0; slot < SLOT_COUNT; slot++) {
+        assert(map->slot_groups[slot] < map->group_count);
+        assert(map->slot_handovers[slot] > 0 ||
+               map->slot_groups[slot] == first_map.slot_groups[slot]);
+    }
+}
+
+static void session_end(uint64_t session) {
+    struct call call = {.header = {.opcode = OP_SESSION_END, .log = LOG_MANAGER},
+                        .request.session_end = {.session = session, .incarnation = 5},
+                        .origin = &it.origin,
+                        .done = note_begun,
+                        .deadline_ns = env_now_ns(memory_env_env(it.world)) + NS_PER_S};
+
+    it.begun = false;
+    call_start(it.client_rpc, &call);
+    turns();
+    assert(it.begun && call.result <= 0);
+}
+
+static void manager_killed(void) {
+    log_table_remove(it.logs, LOG_MANAGER);
+    memory_env_kill(it.world);
+    rpc_free(it.rpc);
+    manager_abandon(it.manager);
+    it.rpc = rpc_make();
+    manager_start(&first_map);
+    turn(NS_PER_S);
+}
+
+void fuzz_manager_answers(struct bytes in) {
+    static struct cluster_map map, again;
+    struct call call;
+
+    world_begin();
+    others_begin(in);
+    manager_start(&first_map);
+    session_begin(&call);
+    turns();
+    assert(it.begun && call.result <= 0);
+    if (call.result == 0) {
+        session_end(call.reply.session_begin.session);
+    }
+    map_ask(&map);
+    check_slots(&map);
+    manager_killed();
+    map_ask(&again);
+    check_slots(&again);
+    assert(again.version >= map.version);
+    turns();
+    world_end();
+}
+
+/* Answers come in the order in which they are asked for: three targets tell their number of the
+ * list, two groups are told of slots, one gives some. */
+void seed_manager_answers(const struct fuzz_seeds *seeds) {
+    static uint8_t space[4096];
+    const struct wire_slots given = {.first = 40000, .count = 300, .handover = 1};
+    const struct bytes slots = {(const uint8_t *)&given, sizeof given}, none = {NULL, 0};
+    static const uint16_t orders[][4] = {
+        {OP_SESSIONS_ENDED, OP_GROUP_TELL, OP_SLOTS_GIVE, OP_GROUP_TELL},
+        {OP_GROUP_TELL, OP_SLOTS_GIVE, OP_SESSIONS_ENDED, OP_SLOTS_GIVE},
+        {OP_SLOTS_GIVE, OP_GROUP_TELL, OP_GROUP_TELL, OP_SESSIONS_ENDED}};
+
+    for (size_t i = 0; i < ARRAY_SIZE(orders); i++) {
+        struct buffer out = {space, 0, sizeof space};
+
+        for (size_t k = 0; k < 6 * ARRAY_SIZE(orders[i]); k++) {
+            uint16_t opcode = orders[i][k % ARRAY_SIZE(orders[i])];
+            union reply_body reply = {0};
+
+            if (opcode == OP_SESSIONS_ENDED) {
+                reply.sessions_ended.number = 1 + k / 6;
+            } else if (opcode == OP_GROUP_TELL) {
+                reply.group_tell.unopened = 1000;
+            }
+            give_reply(&out, opcode, &reply, opcode == OP_SLOTS_GIVE ? slots : none);
+        }
+        give_error(&out, -ERR_TARGET_LOST);
+        fuzz_seed(seeds, (struct bytes){space, out.size});
+    }
 }

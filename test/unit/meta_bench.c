@@ -213,8 +213,7 @@ static void log_line(void *context, const char *line) {
     }
 }
 
-static void group_start(struct meta_bench *bench) {
-    char problem[256];
+int bench_open(struct meta_bench *bench, char problem[256]) {
     const struct group_options options = {
         .env = memory_env_env(bench->world),
         .kv = {.directory = "mdt",
@@ -244,7 +243,13 @@ static void group_start(struct meta_bench *bench) {
         .crossings_max = bench->crossings_max,
         .settles_later_max = bench->settles_later_max,
     };
-    int r = group_open(&options, &bench->group, problem);
+
+    return group_open(&options, &bench->group, problem);
+}
+
+static void group_start(struct meta_bench *bench) {
+    char problem[256];
+    int r = bench_open(bench, problem);
 
     if (r < 0) {
         fail_msg("seed %llu: group_open answers %s: %s", (unsigned long long)bench->seed,

@@ -106,6 +106,8 @@ struct meta_bench *bench_new(const struct bench_options *options);
 void bench_free(struct meta_bench *bench);
 /* The group dies and starts again on what is left; its sessions are known and not attached. */
 void bench_restart(struct meta_bench *bench, bool power);
+/* As group_open, on what a group has left that was abandoned. */
+MUST_CHECK int bench_open(struct meta_bench *bench, char problem[256]);
 /* What the stop answers; the group is to be started again, or freed with the bench. */
 int bench_stop(struct meta_bench *bench);
 void bench_stop_and_start(struct meta_bench *bench);

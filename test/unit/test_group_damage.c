@@ -243,8 +243,27 @@ static void test_circle_of_two_groups(void **state) {
     assert_int_equal(lines, 0);
 }
 
+/* Without the row that says whose it is a group is not taken for an empty one: all of it stays. */
+static void test_lost_group_row(void **state) {
+    const struct bench_options options = {.seed = 21};
+    const struct kv_key key = key_owner(ROW_GROUP, 0, 0, 0);
+    struct meta_bench *bench = bench_new(&options);
+    char problem[256];
+
+    (void)state;
+    (void)directory_make(bench, INO_ROOT, 1);
+    assert_int_equal(bench_stop(bench), 0);
+    group_abandon(bench->group);
+    bench->group = NULL;
+    assert_int_equal(kv_mem_store_drop(bench->store, &key), 0);
+    assert_int_equal(bench_open(bench, problem), -ERR_CORRUPT);
+    assert_non_null(strstr(problem, "restore DIR"));
+    bench_free(bench);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lost_group_row),
         cmocka_unit_test(test_circles),
         cmocka_unit_test(test_depth),
         cmocka_unit_test(test_circle_of_two_groups),

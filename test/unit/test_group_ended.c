@@ -135,10 +135,48 @@ static void test_list_of_the_ended(void **state) {
     bench_free(bench);
 }
 
+/* News that tell of a lowest, and name none of those below it: they end as those that are named. */
+static void test_lowest_without_names(void **state) {
+    const struct bench_options options = {.seed = 11};
+    struct meta_bench *bench = bench_new(&options);
+    uint64_t mine = bench->sessions[1].id;
+
+    (void)state;
+    assert_true(bench_is_known(bench, mine));
+    assert_int_equal(
+        bits_tell(bench, (struct sessions_ended_request){.from = bench->list_number,
+                                                         .number = bench->list_number + 1,
+                                                         .lowest = mine + 1}),
+        bench->list_number + 1);
+    while (bench_is_known(bench, mine)) {
+        bench_turn(bench);
+    }
+    assert_int_equal(attach_of(bench, mine, 1), -ERR_FENCED);
+    assert_true(bench_is_known(bench, bench->sessions[2].id));
+    bench_free(bench);
+}
+
+/* The lowest may be any number: the rows below it that are not there cost nothing. */
+static void test_lowest_beyond_all(void **state) {
+    const struct bench_options options = {.seed = 12};
+    struct meta_bench *bench = bench_new(&options);
+
+    (void)state;
+    assert_int_equal(
+        bits_tell(bench, (struct sessions_ended_request){.from = bench->list_number,
+                                                         .number = bench->list_number + 1,
+                                                         .lowest = UINT64_MAX}),
+        bench->list_number + 1);
+    assert_int_equal(attach_of(bench, UINT64_MAX - 1, 1), -ERR_FENCED);
+    bench_free(bench);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_many_sessions_end),
         cmocka_unit_test(test_list_of_the_ended),
+        cmocka_unit_test(test_lowest_without_names),
+        cmocka_unit_test(test_lowest_beyond_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

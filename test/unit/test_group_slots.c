@@ -53,6 +53,8 @@ static void test_ranges(void **state) {
     row = row_of(SLOTS_MINE, 4, 2);
     assert_int_equal(slots_load(&slots, 9, &row), -ERR_CORRUPT);
     assert_int_equal(slots_load(&slots, 65533, &row), -ERR_CORRUPT);
+    assert_int_equal(slots_load(&slots, UINT32_MAX, &row), -ERR_CORRUPT);
+    assert_int_equal(slots_load(&slots, (UINT64_C(1) << 32) + 40, &row), -ERR_CORRUPT);
     assert_int_equal(slots_load(&slots, 40, &row), 0);
     for (uint32_t i = 0; i < 100; i++) {
         uint16_t slot = slots_draw(&slots, i).value;

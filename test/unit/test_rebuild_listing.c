@@ -141,7 +141,8 @@ static void test_a_metadata_target(void **state) {
 /* It has no slots. */
 static void test_a_storage_target(void **state) {
     struct desk *desk = *state;
-    const struct store_session row = {.node = NODE, .incarnation = INCARNATION};
+    const struct store_session row = {
+        .format = STORE_FORMAT, .node = NODE, .incarnation = INCARNATION};
 
     begin(desk, OST_PLACE);
     asked(desk, FSCK_SESSIONS);
