@@ -194,15 +194,17 @@ FOREIGN_SIGNATURE static void connection_note(void *context, struct MHD_Connecti
         }
         return;
     }
+    /* From libmicrohttpd 1.0 on each answer lies where the one before did. */
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    int fd = info ? info->connect_fd : -1;
     address_of(connection, address);
     visitor_make_room(http, address);
-    for (size_t i = 0; info && i < VISITORS; i++) {
+    for (size_t i = 0; fd >= 0 && i < VISITORS; i++) {
         struct visitor *visitor = &http->visitors[i];
 
         if (visitor->order == 0) {
-            *visitor = (struct visitor){.fd = info->connect_fd, .order = ++http->opened};
+            *visitor = (struct visitor){.fd = fd, .order = ++http->opened};
             memcpy(visitor->address, address, sizeof address);
             *state = visitor;
             return;

@@ -126,7 +126,7 @@ static int format(struct group *group) {
     return kv_failure(group->kv);
 }
 
-/* Where there is any row, it is that of the group that is gone. */
+/* Where there is any row, it is of the group that is gone. A log of the first term has none. */
 static int format_checked(struct group *group) {
     struct kv_key from = kv_key_make((struct kv_key_fields){.space = KV_SPACE_OWNER});
     struct kv_key to = kv_key_make((struct kv_key_fields){.space = KV_SPACE_SLOT + 1});
@@ -202,7 +202,7 @@ static int identity_read(struct group *group, char problem[256]) {
 
     int r = kv_get(group->kv, &key, &value);
     if (r == -ERR_NOT_FOUND) {
-        r = format_checked(group);
+        r = kv_term(group->kv) > 1 ? format_checked(group) : format(group);
         r = r < 0 ? r : kv_get(group->kv, &key, &value);
     }
     r = r < 0 ? r : group_row_check(value, &row);

@@ -1,6 +1,7 @@
 /* The contract is in absences.h. */
 #include "absences.h"
 #include "base/prng.h"
+#include "kv/log_format.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +30,8 @@ struct caller {
     uint64_t incarnation; /* its calls are gone with it */
     struct known_call calls[CALLS];
     uint64_t given_up[WORLD_NODES_MAX]; /* incarnation of the server that was gone; 0: none */
+    uint64_t terms[WORLD_NODES_MAX];    /* by which it calls; 0: it has not yet */
+    uint32_t forgotten;                 /* times that a log could not say what it lost meanwhile */
 };
 
 struct absences {
@@ -127,15 +130,28 @@ static struct known_call *place_of(struct caller *caller, const struct call *cal
     return place;
 }
 
+/* A log remembers what its last starts found. */
+static void term_look(struct caller *caller, size_t server, uint64_t term) {
+    if (term == 0) {
+        return;
+    }
+    caller->forgotten += caller->terms[server] > 0 && term > caller->terms[server] + LOG_STARTS;
+    caller->terms[server] = term;
+}
+
 void absences_sent(struct absences *absences, const struct node *client, const struct call *call) {
     struct world *world = absences->world;
     struct node *server = server_of(world, call->header.log);
     struct known_call *place;
 
-    if (client->role != NODE_CLIENT || !server || call->patience_ns == 0) {
+    if (client->role != NODE_CLIENT || !server) {
         return;
     }
     struct caller *caller = caller_of(absences, client);
+    term_look(caller, (size_t)(server - world->nodes), call->header.term);
+    if (call->patience_ns == 0) {
+        return;
+    }
     place = place_of(caller, call);
     if (place) {
         *place = (struct known_call){.call = call,
@@ -214,6 +230,10 @@ bool absences_look(struct absences *absences, char failure[600]) {
         is_good = caller_look(absences, &world->clients[i], failure);
     }
     return is_good;
+}
+
+uint32_t absences_forgotten(struct absences *absences, const struct node *client) {
+    return caller_of(absences, client)->forgotten;
 }
 
 uint64_t absences_given_up(const struct absences *absences) {

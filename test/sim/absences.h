@@ -22,6 +22,9 @@ struct node *absences_begin(struct absences *absences, uint64_t submitted);
 uint64_t absences_end_ns(const struct absences *absences);
 /* Every few milliseconds. False: failure says what is wrong. */
 bool absences_look(struct absences *absences, char failure[600]);
+/* Times that the client's life has found a target more starts further on than its log remembers:
+ * all that it had not synced there counts as lost then. */
+uint32_t absences_forgotten(struct absences *absences, const struct node *client);
 /* Calls that ended since their patience was over, while the target was down; and of these, those
  * that did so at once. */
 uint64_t absences_given_up(const struct absences *absences);

@@ -1,4 +1,5 @@
 /* What answers mean to the oracles. */
+#include "absences.h"
 #include "life.h"
 #include "rpc/transport.h"
 #include "workload_internal.h"
@@ -47,13 +48,19 @@ static bool may_be_gone(const struct question *question) {
     return file && file->doubted > 0;
 }
 
-/* Each power failure may have cost something that was acknowledged, of which each handle is told
- * once. */
-static bool may_be_told(const struct question *question) {
-    const struct asker *asker = question->asker;
+/* Each power failure may have cost something that was acknowledged. More starts than a log
+ * remembers count as one. */
+static uint32_t losses_possible(const struct asker *asker) {
+    const struct workload *workload = asker->workload;
 
+    return contents_powers(workload->contents, asker->node->index) +
+           absences_forgotten(workload->world->absences, asker->node);
+}
+
+/* Of each of these a handle is told once. */
+static bool may_be_told(const struct question *question) {
     return question->request.operation == SHOAL_FSYNC &&
-           question->handle->told < contents_powers(asker->workload->contents, asker->node->index);
+           question->handle->told < losses_possible(question->asker);
 }
 
 /* The metadata target has answered for it since. */
@@ -87,11 +94,11 @@ static void files_synced(const struct question *question) {
     names_synced(question);
 }
 
-/* A sync of everything tells this client of what it has lost, once for each power failure and each
+/* A sync of everything tells this client of what it has lost, once for each of these and each
  * answer that came after one. */
 static void take_all(struct question *question) {
     struct workload *workload = question->asker->workload;
-    uint32_t powers = contents_powers(workload->contents, question->asker->node->index);
+    uint32_t losses = losses_possible(question->asker);
     int64_t result = question->request.result;
 
     workload->counters.succeeded += result >= 0;
@@ -101,7 +108,7 @@ static void take_all(struct question *question) {
         contents_synced_all(workload->contents, question->begin);
         names_synced(question);
     } else if (result == -EIO && !is_given_up(question) &&
-               question->asker->told < powers * (1 + workload->options.depth)) {
+               question->asker->told < losses * (1 + workload->options.depth)) {
         question->asker->told++;
     } else if (!is_lost(question)) {
         workload_fail(workload, question, "nothing explains this error");
