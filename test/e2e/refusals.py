@@ -108,12 +108,13 @@ def is_process(name):
     has begun behind the entry."""
     try:
         with open(f"/proc/{name}/stat", "rb") as file:
-            ticks = int(file.read().rpartition(b")")[2].split()[19])
+            state, *numbers = file.read().rpartition(b")")[2].split()
+        ticks = int(numbers[18])
         written_s = os.stat(f"/run/shoal/{name}").st_mtime
     except OSError:
         return False
     running_s = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
-    return time.time() - running_s <= written_s + CLOCKS_DIFFER_S
+    return state != b"Z" and time.time() - running_s <= written_s + CLOCKS_DIFFER_S
 
 
 def state(scene):
