@@ -16,8 +16,8 @@ struct row {
 };
 
 /* Takes the first row off. One whose checksum is wrong has no value. */
-static int row_take(const struct rebuild_pages *list, struct bytes *rest, struct row *ret_row) {
-    bool is_meta = list->kind == TARGET_MDT;
+static int row_take(const struct rebuild_pages *pages, struct bytes *rest, struct row *ret_row) {
+    bool is_meta = pages->kind == TARGET_MDT;
     size_t head = is_meta ? sizeof(uint16_t) + KV_KEY_BYTES : sizeof(struct store_fsck_row);
     struct store_fsck_row row;
     size_t value_bytes;
@@ -46,12 +46,12 @@ static int row_take(const struct rebuild_pages *list, struct bytes *rest, struct
     return 0;
 }
 
-static int session_take(struct rebuild_pages *list, uint64_t id, struct bytes value) {
+static int session_take(struct rebuild_pages *pages, uint64_t id, struct bytes value) {
     struct rebuilt_session session = {.id = {id}};
     const struct session_row *known;
     struct store_session stored;
 
-    if (list->kind == TARGET_MDT) {
+    if (pages->kind == TARGET_MDT) {
         int r = session_row_check(value, &known);
 
         if (r < 0 || known->state != SESSION_LIVE) {
@@ -67,23 +67,23 @@ static int session_take(struct rebuild_pages *list, uint64_t id, struct bytes va
         session.node = stored.node;
         session.incarnation = stored.incarnation;
     }
-    return rebuilt_session_add(list->rebuilt, &session);
+    return rebuilt_session_add(pages->rebuilt, &session);
 }
 
-static int ended_take(struct rebuild_pages *list, uint64_t id, struct bytes value) {
+static int ended_take(struct rebuild_pages *pages, uint64_t id, struct bytes value) {
     struct ended_row head;
 
     if (id > 0) {
-        return rebuilt_ended_add(list->rebuilt, id - 1, value);
+        return rebuilt_ended_add(pages->rebuilt, id - 1, value);
     }
     if (value.size != sizeof head || value.data[0] != ENDED_FORMAT) {
         return -ERR_CORRUPT;
     }
     memcpy(&head, value.data, sizeof head);
-    return rebuilt_list_add(list->rebuilt, head.number, head.lowest);
+    return rebuilt_list_add(pages->rebuilt, head.number, head.lowest);
 }
 
-static int slots_take(struct rebuild_pages *list, uint64_t id, struct bytes value) {
+static int slots_take(struct rebuild_pages *pages, uint64_t id, struct bytes value) {
     const struct slots_row *slots;
     int r = slots_row_check(value, &slots);
 
@@ -97,42 +97,42 @@ static int slots_take(struct rebuild_pages *list, uint64_t id, struct bytes valu
         .first = (uint32_t)id,
         .count = slots->count,
         .handover = slots->handover,
-        .of = slots->state == SLOTS_MINE ? list->log : (struct log_id){slots->given_to}};
-    return rebuilt_slots_add(list->rebuilt, list->log, &told);
+        .of = slots->state == SLOTS_MINE ? pages->log : (struct log_id){slots->given_to}};
+    return rebuilt_slots_add(pages->rebuilt, pages->log, &told);
 }
 
 static const struct {
     uint32_t what;
     enum row_type type;
-    int (*take)(struct rebuild_pages *list, uint64_t id, struct bytes value);
+    int (*take)(struct rebuild_pages *pages, uint64_t id, struct bytes value);
 } kinds[] = {{FSCK_SESSIONS, ROW_SESSION, session_take},
              {FSCK_ENDED, ROW_ENDED, ended_take},
              {FSCK_SLOTS, ROW_SLOTS, slots_take}};
 
-static int one_take(struct rebuild_pages *list, const struct row *row) {
+static int one_take(struct rebuild_pages *pages, const struct row *row) {
     struct kv_key_fields key = kv_key_split(&row->key);
 
-    if (list->has_last && kv_key_compare(&row->key, &list->last) <= 0) {
+    if (pages->has_last && kv_key_compare(&row->key, &pages->last) <= 0) {
         return -ERR_MALFORMED;
     }
     for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
-        if (kinds[i].what == list->what && kinds[i].type == key.type &&
+        if (kinds[i].what == pages->what && kinds[i].type == key.type &&
             key.space == KV_SPACE_OWNER) {
-            list->last = row->key;
-            list->has_last = true;
-            return kinds[i].take(list, key.id, row->value);
+            pages->last = row->key;
+            pages->has_last = true;
+            return kinds[i].take(pages, key.id, row->value);
         }
     }
     return -ERR_MALFORMED;
 }
 
-int rebuild_pages_take(struct rebuild_pages *list, struct bytes page) {
+int rebuild_pages_take(struct rebuild_pages *pages, struct bytes page) {
     struct row row;
     int r = 0;
 
     while (r == 0 && page.size > 0) {
-        r = row_take(list, &page, &row);
-        r = r < 0 ? r : one_take(list, &row);
+        r = row_take(pages, &page, &row);
+        r = r < 0 ? r : one_take(pages, &row);
     }
     return r;
 }

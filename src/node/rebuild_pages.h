@@ -18,4 +18,4 @@ struct rebuild_pages {
 /* All rows of a page. -ERR_MALFORMED: it is none of this list, or does not go on behind the last
  * row; -ERR_CORRUPT: of a row that no log can have, or whose checksum is wrong there;
  * -ERR_NEWER_FORMAT; -ERR_NO_MEMORY. */
-MUST_CHECK int rebuild_pages_take(struct rebuild_pages *list, struct bytes page);
+MUST_CHECK int rebuild_pages_take(struct rebuild_pages *pages, struct bytes page);
