@@ -76,3 +76,15 @@ void give_error(struct buffer *out, int error) {
     wire_give_number(out, SAID_ERROR, 1);
     wire_give_number(out, (uint64_t)-error, 1);
 }
+
+void give_request(struct buffer *out, uint16_t opcode, uint8_t asker,
+                  const union request_body *body) {
+    static uint8_t space[8192];
+    struct buffer encoded = {space, 0, sizeof space};
+    int r = wire_encode_request(opcode, body, &encoded);
+
+    assert(r == 0);
+    wire_give_number(out, asker, 1);
+    wire_give_number(out, encoded.size, 2);
+    wire_give(out, space, encoded.size);
+}

@@ -29,3 +29,7 @@ void answers_init(struct answers *answers, struct bytes in, int last);
 void give_reply(struct buffer *out, uint16_t opcode, const union reply_body *reply,
                 struct bytes bulk);
 void give_error(struct buffer *out, int error);
+/* As targets that ask a server take one, behind their number of the opcode: u8 of who asks how, u16
+ * size, body. */
+void give_request(struct buffer *out, uint16_t opcode, uint8_t asker,
+                  const union request_body *body);

@@ -305,19 +305,13 @@ void fuzz_manager_calls(struct bytes in) {
 
 static void give_call(struct buffer *out, uint16_t opcode, uint8_t asker,
                       const union request_body *body) {
-    static uint8_t space[4096];
-    struct buffer encoded = {space, 0, sizeof space};
     uint8_t at = 0;
 
     while (opcodes[at] != opcode) {
         at++;
     }
-    int r = wire_encode_request(opcode, body, &encoded);
-    assert(r == 0);
     wire_give_number(out, at, 1);
-    wire_give_number(out, asker, 1);
-    wire_give_number(out, encoded.size, 2);
-    wire_give(out, space, encoded.size);
+    give_request(out, opcode, asker, body);
 }
 
 /* One node joins, with targets, an address, a life and what space it has. */

@@ -8,7 +8,7 @@
  * write u8 what the data are. Bodies are those that decode. Behind all of them no row contradicts
  * another one, and what is read matches its checksums; also behind a kill. */
 #include "base/crc32c.h"
-#include "fuzz.h"
+#include "answers.h"
 #include "kv/ended_list.h"
 #include "ost_world.h"
 #include "row_edits.h"
@@ -426,19 +426,13 @@ void fuzz_store_calls(struct bytes in) {
 
 static void give_call(struct buffer *out, uint16_t opcode, uint8_t asker,
                       const union request_body *body) {
-    static uint8_t space[4096];
-    struct buffer encoded = {space, 0, sizeof space};
     uint8_t at = 0;
 
     while (opcodes[at] != opcode) {
         at++;
     }
-    int r = wire_encode_request(opcode, body, &encoded);
-    assert(r == 0);
     wire_give_number(out, at, 1);
-    wire_give_number(out, asker, 1);
-    wire_give_number(out, encoded.size, 2);
-    wire_give(out, space, encoded.size);
+    give_request(out, opcode, asker, body);
     if (opcode == OP_CHUNK_WRITE) {
         wire_give_number(out, 'd', 1);
     }
