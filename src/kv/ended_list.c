@@ -1,7 +1,7 @@
 /* See ended_list.h. */
 #include "kv/ended_list.h"
 
-enum { NAMES_A_STEP = 64, RUN_MIN = 64 };
+enum { NAMES_A_STEP = 64, ROWS_A_STEP = 64, RUN_MIN = 64 };
 
 struct taking {
     struct ended_list *list;
@@ -201,37 +201,44 @@ static int names_take(struct taking *taking) {
         }
         taking->work->cursor += count;
     }
+    taking->work->cursor = 0;
     return 0;
 }
 
-/* Whether all that end by the lowest are named: so they are by a manager that knows what it says,
- * and nobody looks at all sessions for each end. A number that is not stops it, whatever the lowest
- * is. */
-static int below_is_named(const struct taking *taking, bool *ret_all) {
-    const struct ended_list *list = taking->list;
-    uint64_t session = MAX(list->lowest, UINT64_C(1));
-    uint64_t end = taking->news->lowest;
+/* Bits of a row. */
+static bool all_set(struct bytes row, uint32_t first, uint32_t end) {
+    bool all = first / 8 < row.size && (end - 1) / 8 < row.size;
 
-    *ret_all = false;
-    while (session < end) {
-        struct kv_key key = bits_key(list, session);
-        uint64_t stop = session + MIN(end - session, ENDED_BITS - session % ENDED_BITS);
-        struct bytes value;
-        int r = kv_get(list->kv, &key, &value);
-
-        if (r < 0) {
-            return r == -ERR_NOT_FOUND ? 0 : r;
-        }
-        for (; session < stop; session++) {
-            size_t at = session % ENDED_BITS;
-
-            if (at / 8 >= value.size || !(value.data[at / 8] >> at % 8 & 1)) {
-                return 0;
-            }
-        }
+    for (uint32_t at = first, count; all && at < end; at += count) {
+        count = at % 8 == 0 && end - at >= 8 ? 8 : 1;
+        all = count == 8 ? row.data[at / 8] == UINT8_MAX : row.data[at / 8] >> at % 8 & 1;
     }
-    *ret_all = true;
-    return 0;
+    return all;
+}
+
+/* Whether all that end by the lowest are named: so they are by a manager that knows what it says,
+ * and nobody looks at all sessions for each end. work->cursor: the one it has come to; the lowest
+ * where all are. A number that is not named stops it, whatever the lowest is. */
+static int below_look(struct taking *taking) {
+    const struct ended_list *list = taking->list;
+    uint64_t end = taking->news->lowest;
+    uint64_t session = MAX(taking->work->cursor, MAX(list->lowest, UINT64_C(1)));
+    int r = 0;
+
+    for (int i = 0; taking->news->first == 0 && session < end; i++) {
+        struct kv_key key = bits_key(list, session);
+        uint32_t first = session % ENDED_BITS;
+        uint32_t count = (uint32_t)MIN(end - session, ENDED_BITS - first);
+        struct bytes value;
+
+        r = i < ROWS_A_STEP ? kv_get(list->kv, &key, &value) : ENDED_YIELDS;
+        if (r != 0 || !all_set(value, first, first + count)) {
+            break;
+        }
+        session += count;
+    }
+    taking->work->cursor = session;
+    return r == -ERR_NOT_FOUND ? 0 : r;
 }
 
 /* Whoever is told all of the list is not told the names below its lowest; and who tells of a lowest
@@ -240,15 +247,17 @@ static int below_take(struct taking *taking) {
     const struct ended_news *news = taking->news;
     const struct ended_list *list = taking->list;
     uint64_t session = 0;
-    bool all = false;
-    int r = news->first == 0 ? below_is_named(taking, &all) : 0;
+    int r = 0;
 
-    for (int i = 0; r == 0 && !all && news->lowest > list->lowest; i++) {
+    for (int i = 0; MAX(taking->work->cursor, list->lowest) < news->lowest; i++) {
         r = list->owner->within(taking->context, 0, news->lowest, &session);
         if (r < 0 || session == 0) {
             break;
         }
         r = i < NAMES_A_STEP ? end_one(taking, session, false) : ENDED_YIELDS;
+        if (r != 0) {
+            break;
+        }
         session = 0;
     }
     return r;
@@ -323,8 +332,8 @@ static int news_check(const struct ended_news *news) {
 
 int ended_list_take(struct ended_list *list, struct ended_work *work, const struct ended_news *news,
                     void *context) {
-    static int (*const stages[])(struct taking *taking) = {names_take, below_take, number_take,
-                                                           rows_trim};
+    static int (*const stages[])(struct taking *taking) = {names_take, below_look, below_take,
+                                                           number_take, rows_trim};
     struct taking taking = {list, work, news, context};
     int r = news_check(news);
 

@@ -61,7 +61,7 @@ struct ended_news {
 /* How far taking the news has come; zeros at first. */
 struct ended_work {
     int stage;
-    uint64_t cursor;
+    uint64_t cursor; /* of the names; then the session up to which all are named */
 };
 
 /* After kv_open. -ERR_PENDING, -ERR_CORRUPT. */
