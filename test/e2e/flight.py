@@ -281,19 +281,21 @@ def memory_is_short(cluster, program):
             for spare in (4 * MIB, 256 << 10, 0):
                 with contextlib.suppress(OSError):  # less than can't be taken away
                     write(f"{group}/{limit}", str(int(read(f"{group}/{used}")) + spare))
-                flight.process.stdin.write("\n")
+                with contextlib.suppress(BrokenPipeError):  # all were told since the last turn
+                    flight.process.stdin.write("\n")
                 line = flight.line(LIMIT_S)
                 if line != "turn":
                     break
+            if line == "turn":
+                flight.process.stdin.close()
+                line = flight.line(LIMIT_S)
             words = line.split()
-            if words[:1] == ["turns"] and set(words[2::2]) <= GONE:
+            if words[:1] != ["turns"] or not set(words[2::2]) <= GONE:
+                raise Failed(f"beside a server that is short of memory: {line}")
+            how = "it went on"
+            if words[2:]:
                 wait_until(lambda: not os.path.exists(f"/proc/{process}"), "the server's end")
                 how = "it was killed, and all were told"
-            elif line == "turn":
-                flight.stop()
-                how = "it went on"
-            else:
-                raise Failed(f"beside a server that is short of memory: {line}")
         with contextlib.suppress(OSError):
             write(f"{group}/{limit}", "max" if limit == "memory.max" else "-1")
         if not os.path.exists(f"/proc/{process}"):
