@@ -20,8 +20,8 @@ struct carrier {
     struct lane_thread *thread;
     struct gate *gate; /* NULL: it serves nothing, or not yet */
     struct env_tick tick;
-    bool is_routed[WORLD_NODES_MAX];
-    bool turn_is_due; /* by an event */
+    uint32_t routed[WORLD_NODES_MAX]; /* the target of each that there is a route to; 0: none */
+    bool turn_is_due;                 /* by an event */
 };
 
 static struct address node_address(const struct node *node) {
@@ -101,15 +101,16 @@ void carrier_tick(struct carrier *carrier) {
 
 /* Calls. */
 
-/* Whoever has come to serve a log by now. */
+/* Whoever has come to serve a log by now, or another one than he did. */
 static void routes_look(struct carrier *carrier) {
     const struct world *world = carrier->node->world;
 
     for (uint32_t i = 0; i < world->node_count; i++) {
         const struct node *node = &world->nodes[i];
 
-        if (!carrier->is_routed[i] && node->role != NODE_CLIENT && node->target_id > 0) {
-            carrier->is_routed[i] = true;
+        if (node->role != NODE_CLIENT && node->target_id > 0 &&
+            node->target_id != carrier->routed[i]) {
+            carrier->routed[i] = node->target_id;
             if (lanes_route(carrier->lanes, node_log(node), i) < 0) {
                 abort();
             }
