@@ -225,7 +225,10 @@ static int below_look(struct taking *taking) {
     uint64_t session = MAX(taking->work->cursor, MAX(list->lowest, UINT64_C(1)));
     int r = 0;
 
-    for (int i = 0; taking->news->first == 0 && session < end; i++) {
+    if (taking->news->first != 0) {
+        return 0; /* it names none below its lowest */
+    }
+    for (int i = 0; session < end; i++) {
         struct kv_key key = bits_key(list, session);
         uint32_t first = session % ENDED_BITS;
         uint32_t count = (uint32_t)MIN(end - session, ENDED_BITS - first);
