@@ -205,9 +205,9 @@ static int names_take(struct taking *taking) {
     return 0;
 }
 
-/* Bits of a row. */
+/* Bits of a row, at least one; what it is too short for is 0. */
 static bool all_set(struct bytes row, uint32_t first, uint32_t end) {
-    bool all = first / 8 < row.size && (end - 1) / 8 < row.size;
+    bool all = (end - 1) / 8 < row.size;
 
     for (uint32_t at = first, count; all && at < end; at += count) {
         count = at % 8 == 0 && end - at >= 8 ? 8 : 1;
