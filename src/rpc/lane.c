@@ -515,8 +515,9 @@ static int call_over(const struct lane *lane, struct call *call, uint64_t now_ns
     }
     call_extend(lane, call);
     int r = call_given_up(call, now_ns);
+    bool is_away = lane_is_away(lane) || lane_peer_is_away(lane);
 
-    return r == 0 && lane_is_away(lane) && call_is_unwanted(call) ? -ERR_INTERRUPTED : r;
+    return r == 0 && is_away && call_is_unwanted(call) ? -ERR_INTERRUPTED : r;
 }
 
 /* Moves calls whose time is up: their callers, once told, may change both lists. True if the

@@ -23,9 +23,9 @@
  *
  * Reliable in the sense of transport.h: each call is answered once, with -ERR_TIMED_OUT or
  * -ERR_INTERRUPTED at a tick where nothing else comes (the latter also to who does not want it any
- * more, when the peer can't be reached; a PING is then waited for silent_ns / 5 only, a welcome for
- * connect_ns / 5 longer than connect_ns); a log that nobody is known to serve answers
- * -ERR_STALE_MAP.
+ * more, when the peer is away, also where this lane seems to be open; a PING is then waited for
+ * silent_ns / 5 only, a welcome for connect_ns / 5 longer than connect_ns); a log that nobody is
+ * known to serve answers -ERR_STALE_MAP.
  *
  * Thread: a lane_thread is used by the thread that it is bound to; tick, route and peers by any one
  * thread at a time beside them. Memory: a connection's, while it is open. */

@@ -123,8 +123,8 @@ void lane_note_open(struct lane *lane, bool is_open);
 void lane_say(const struct lane *lane, const char *what, int reason);
 /* Once an absence. True: it was said. */
 bool lane_say_away(struct lane *lane, const char *what, int reason);
-/* The lane did not get through, and has heard nothing since then: patience counts from there,
- * unless another lane is open. */
+bool lane_peer_is_away(const struct lane *lane); /* and no lane has heard of it since */
+/* The lane did not get through: patience counts from there, unless another lane is open. */
 void lane_note_away(struct lane *lane, uint64_t since_ns);
 void lane_note_welcome(struct lane *lane);
 /* At its ticks: how many of its calls wait for a peer that is away. */

@@ -52,6 +52,10 @@ static uint64_t away_since_ns(const struct lane *lane) {
     return atomic_load_explicit(&lane->peer->away_since_ns, memory_order_relaxed);
 }
 
+bool lane_peer_is_away(const struct lane *lane) {
+    return away_since_ns(lane) > 0 && atomic_load_explicit(&lane->peer->said, memory_order_relaxed);
+}
+
 static bool is_prober(const struct lane *lane) {
     return atomic_load_explicit(&lane->peer->prober, memory_order_relaxed) == lane;
 }

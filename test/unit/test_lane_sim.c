@@ -18,6 +18,7 @@ static struct {
     struct address address; /* that it calls */
     struct lanes *lanes;
     struct lane_thread *thread;
+    struct lane_thread *other; /* a second one of the same process; NULL: none */
     struct rpc *rpc;
     struct actor origin;
     struct env_tick client_tick;
@@ -34,7 +35,8 @@ static void client_enter(void *context) {
 
 static void client_leave(void *context) {
     (void)context;
-    while (worker_run_one(&it.client_worker) || lane_thread_turn(it.thread)) {
+    while (worker_run_one(&it.client_worker) || lane_thread_turn(it.thread) ||
+           (it.other && lane_thread_turn(it.other))) {
     }
     lane_thread_bind(NULL);
     worker_bind(NULL);
@@ -96,6 +98,7 @@ static void begin(uint64_t silent_ns) {
 static void end(void) {
     client_enter(NULL);
     lane_thread_free(it.thread);
+    lane_thread_free(it.other);
     rpc_free(it.rpc);
     lanes_free(it.lanes);
     sim_gate_end(&it.server);
@@ -212,6 +215,44 @@ static void who_wants_to_go_waits_for_no_welcome(void **state) {
     end();
 }
 
+static void ask_by_other(uint32_t number, uint64_t time_ns) {
+    struct lane_thread *first = it.thread;
+
+    it.thread = it.other;
+    it.other = first;
+    ask_for(number, OP_GETATTR, 0, time_ns);
+    it.other = it.thread;
+    it.thread = first;
+}
+
+/* Its process stands still, and two threads have lanes that are open: the second goes by what the
+ * first has found out, instead of waiting for as long again. */
+static void who_wants_to_go_goes_by_what_other_threads_know(void **state) {
+    const struct lane_waker waker = {.wake = sim_gate_no_wake};
+
+    (void)state;
+    begin(5 * NS_PER_S);
+    assert_int_equal(lane_thread_new(it.lanes, &waker, &it.other), 0);
+    ask(0, LIMIT_S * NS_PER_S);
+    ask_by_other(1, LIMIT_S * NS_PER_S);
+    run_until_done(2);
+    assert_int_equal(it.calls[0].result, 0);
+    assert_int_equal(it.calls[1].result, 0);
+    sim_power(it.server.process);
+    it.calls[2].unwanted = it.calls[3].unwanted = is_unwanted;
+    uint64_t start_ns = sim_now_ns(it.sim);
+
+    ask(2, LIMIT_S * NS_PER_S);
+    run_until_done(3);
+    assert_int_equal(it.calls[2].result, -ERR_INTERRUPTED);
+    assert_in_range(sim_now_ns(it.sim) - start_ns, 6 * NS_PER_S, 61 * NS_PER_S / 10);
+    ask_by_other(3, LIMIT_S * NS_PER_S);
+    run_until_done(4);
+    assert_int_equal(it.calls[3].result, -ERR_INTERRUPTED);
+    assert_in_range(sim_now_ns(it.sim) - start_ns, 6 * NS_PER_S, 62 * NS_PER_S / 10);
+    end();
+}
+
 static bool never(void *context) {
     (void)context;
     return false;
@@ -248,6 +289,7 @@ int main(void) {
         cmocka_unit_test(a_slow_answer_is_no_silence),
         cmocka_unit_test(a_machine_without_power_is_silent),
         cmocka_unit_test(who_wants_to_go_waits_for_no_welcome),
+        cmocka_unit_test(who_wants_to_go_goes_by_what_other_threads_know),
         cmocka_unit_test(what_waits_takes_no_place),
     };
 
