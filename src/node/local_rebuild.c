@@ -10,9 +10,12 @@
 
 #define MANAGER_NAME "manager"
 #define CONNECT_NS NS_PER_S
-/* Within it a node that runs answers; one that is to be gone is asked for a shorter time. */
+/* Within it a node that runs answers; one that is to be gone is asked for a shorter time, and so
+ * are others once one has been silent. */
 #define ANSWER_NS (5 * NS_PER_S)
 #define GONE_NS (2 * NS_PER_S)
+/* Of a node that has just answered: each page of rows waits for its disk. */
+#define ROWS_NS (60 * NS_PER_S)
 
 enum { MAP_BYTES = 1024 * 1024, WITHOUT_MAX = 64, LOGS_MAX = MAP_TARGETS_MAX + MAP_NODES_MAX + 2 };
 
@@ -129,7 +132,8 @@ static void targets_print(const struct cluster_map *map, struct node_id node, si
 
 /* Of a node that was silent: what the lanes have said of it, behind its name. */
 static const char *silence_of(const struct local_rebuilding *rebuilding, int r) {
-    const char *said = r == -ERR_TIMED_OUT ? strstr(rebuilding->asker.caller.said, ": ") : NULL;
+    bool is_silent = r == -ERR_TIMED_OUT || r == -ERR_AWAY;
+    const char *said = is_silent ? strstr(rebuilding->asker.caller.said, ": ") : NULL;
 
     return said ? said + 2 : err_text(r);
 }
@@ -180,8 +184,8 @@ static int map_ask(struct local_rebuilding *rebuilding, const struct map_node *n
 }
 
 static int node_map_ask(struct local_rebuilding *rebuilding, const struct map_node *node,
-                        bool *ret_is_newer) {
-    int r = map_ask(rebuilding, node, ANSWER_NS);
+                        uint64_t patience_ns, bool *ret_is_newer) {
+    int r = map_ask(rebuilding, node, patience_ns);
 
     *ret_is_newer = false;
     if (r == 0) {
@@ -190,12 +194,13 @@ static int node_map_ask(struct local_rebuilding *rebuilding, const struct map_no
     return r;
 }
 
-/* A newer map may name more nodes, and other addresses. */
+/* A newer map may name more nodes, and other addresses: also of one that was silent at its old one,
+ * so all are asked before that is told of the first. */
 static int maps_ask(struct local_rebuilding *rebuilding, struct node_id own, char problem[256]) {
     const struct cluster_map *map = rebuilding->rebuilt->map;
-    int r = 0;
+    int failed = 0;
 
-    for (uint32_t i = 0; r == 0 && i < map->node_count; i++) {
+    for (uint32_t i = 0; i < map->node_count; i++) {
         const struct map_node node = map->nodes[i];
         bool is_newer = false;
 
@@ -204,18 +209,25 @@ static int maps_ask(struct local_rebuilding *rebuilding, struct node_id own, cha
             !rebuilt_needs(rebuilding->rebuilt, &node)) {
             continue;
         }
-        r = node_map_ask(rebuilding, &node, &is_newer);
-        if (r < 0) {
+        int r = node_map_ask(rebuilding, &node, failed < 0 ? GONE_NS : ANSWER_NS, &is_newer);
+        if (r < 0 && failed == 0) {
             node_say(rebuilding, &node, r, problem);
-            break;
+            failed = r;
+        }
+        if (r < 0) {
+            continue;
         }
         rebuilding->asked[rebuilding->asked_count++] = node.id.value;
         if (is_newer) {
             r = links_follow(rebuilding->asker.caller.links, map);
+            if (r < 0) {
+                return r;
+            }
+            failed = 0;
             i = UINT32_MAX; /* From the first one on. */
         }
     }
-    return r;
+    return failed;
 }
 
 /* What runs is not lost. */
@@ -262,7 +274,7 @@ static int logs_ask(struct local_rebuilding *rebuilding, struct rebuild_asker *a
         if (target->state == TARGET_LOST || (target->node.value == own.value) != is_own) {
             continue;
         }
-        r = rebuild_rows_ask(asker, rebuilding->rebuilt, target, ANSWER_NS);
+        r = rebuild_rows_ask(asker, rebuilding->rebuilt, target, ROWS_NS);
         if (r < 0 && is_own) {
             snprintf(problem, 256, "target %" PRIu32 " of this node can't tell what it has: %s",
                      target->id.value, err_text(r));

@@ -4,6 +4,9 @@
 #include "node/rebuild_listing.h"
 #include "rpc/call_origin.h"
 
+/* Of one that is away, after it has answered. */
+#define AWAY_NS (5 * NS_PER_S)
+
 int rebuild_asker_open(struct rebuild_asker *asker, const struct caller_options *options,
                        char problem[512]) {
     actor_init(&asker->origin, "rebuild", call_origin_step);
@@ -63,6 +66,7 @@ int rebuild_rows_ask(struct rebuild_asker *asker, struct rebuilt *rebuilt,
     int r = rebuild_listing_init(&listing, rebuilt, target);
 
     while (r == 0 && rebuild_listing_next(&listing, &call)) {
+        call.patience_ns = AWAY_NS;
         r = rebuild_ask(asker, &call, patience_ns);
         if (r == 0) {
             r = rebuild_listing_take(&listing, &call);

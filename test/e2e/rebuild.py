@@ -19,7 +19,7 @@ import cluster as clusters
 from cluster import Failed
 from driver import drive
 from files_load import Load, wait_until
-from nodes import (LOST_BYTES, Node, Nodes, comes_back, error_of, known_to_manager,
+from nodes import (LOST_BYTES, Node, Nodes, comes_back, error_of, free_port, known_to_manager,
                    makes_new, maps_are_one, put, same, slots_are_dealt, status, told)
 
 STEP = 1 << 32
@@ -217,6 +217,28 @@ def goes_on_without_a_node(nodes):
     comes_back(gone, [row["id"] for row in rows])
 
 
+def a_node_that_has_moved_is_found(nodes):
+    """The first node's map is from before: it hears of the new address from another node, though
+    the one that moved is asked first, at the old one."""
+    start(nodes)
+    slots_are_dealt(nodes)
+    maps_are_one(nodes)
+    first, moved, _ = nodes.all()
+    content = put(os.path.join(first.mount, "file"), LOST_BYTES)
+    older = shutil.copy(first.path("map"), os.path.join(first.top, "older-map"))
+    before = version(first)
+    moved.stop()
+    moved.source = f"127.0.0.77:{free_port('127.0.0.77')}"
+    moved.start("--listen", moved.source)
+    wait_until(lambda: version(first) > before, "a newer map")
+    maps_are_one(nodes)
+    loses_manager(first)
+    shutil.copy(older, first.path("map"))
+    rebuild(first)
+    maps_are_above(nodes, before)
+    same(os.path.join(first.mount, "file"), content)
+
+
 def what_is_cut_serves_nobody(nodes):
     """Killed while it is rebuilt: no start takes what is there, but another rebuilding."""
     start(nodes)
@@ -329,8 +351,8 @@ def a_node_alone_rebuilds_its_own(nodes):
 
 
 TESTS = [all_goes_on, who_does_not_come_is_evicted, goes_on_without_a_node,
-         what_is_cut_serves_nobody, a_stop_waits_for_nobody, refusals,
-         a_node_alone_rebuilds_its_own]
+         a_node_that_has_moved_is_found, what_is_cut_serves_nobody,
+         a_stop_waits_for_nobody, refusals, a_node_alone_rebuilds_its_own]
 
 
 def main():
