@@ -12,6 +12,7 @@ median of its operations, so that what the targets do beside them is in none. Be
 that a program makes, renames and removes names in is asked for no more often than a kernel must.
 """
 
+import ctypes
 import json
 import os
 import re
@@ -25,12 +26,16 @@ TIMES = 15
 LOOKS = 1000
 TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)),
                      "../../docs/internals/costs.md")
-HEAD = ["| operation | client asks metadata | client asks storage | between targets | records "
-        "| flushes |", "|---|---|---|---|---|---|"]
+HEAD = ["| operation | client asks metadata | client asks storage | between targets "
+        "| records of metadata | of storage | flushes of metadata | of storage |",
+        "|---|---|---|---|---|---|---|---|"]
 BESIDE = {"session_attach", "session_renew", "session_begin", "session_floor", "sessions_ended",
           "map_get", "map_wait", "map_changes", "log_starts", "node_tell", "group_tell"}
 # What the kernel asks for when it has kept it for as long as it may.
 KEPT = {"lookup", "getattr"}
+AT_FDCWD = -100
+RENAME_EXCHANGE = 2
+LIBC = ctypes.CDLL(None, use_errno=True)
 NAME = re.compile(r"\| ([^|]*) \|")
 
 
@@ -101,14 +106,13 @@ class Costs:
 
     @staticmethod
     def column(target, name):
+        side = "metadata" if target.startswith("mdt") else "storage"
         if name in ("records", "sync_points"):
-            return name
-        if name.startswith("cross_"):
-            return "between"
-        return "metadata" if target.startswith("mdt") else "storage"
+            return name, side
+        return "between" if name.startswith("cross_") or name == "chunk_cut" else side
 
     def row(self, operation):
-        names = sorted({key for one in self.seen for key in one})
+        names = sorted({key for one in self.seen for key in one}, key=lambda key: key[1])
         middle = {key: round(statistics.median(one.get(key, 0) for one in self.seen))
                   for key in names}
         cells = [operation]
@@ -116,7 +120,8 @@ class Costs:
             cells.append(", ".join(name if count == 1 else f"{count} {name}"
                                    for (of, name), count in middle.items()
                                    if of == column and count))
-        cells += [str(middle.get((name, name), 0)) for name in ("records", "sync_points")]
+        cells += [str(middle.get(((name, side), name), 0)) for name in ("records", "sync_points")
+                  for side in ("metadata", "storage")]
         return "| " + " | ".join(cells) + " |"
 
 
@@ -174,6 +179,16 @@ class Table:
         self.count("open, write 50,000 bytes, fsync, close",
                    lambda number: write(number, 50000, sync=True))
 
+        self.count("open, list 15 names, close", lambda _: os.listdir(self.path("d")))
+        self.count("chmod", lambda number: os.chmod(self.path("d", f"f{number}"), 0o600))
+        self.count("truncate, 50,000 bytes to 30,000",
+                   lambda number: os.truncate(self.path("d", f"f{number}"), 30000))
+        self.count("symlink",
+                   lambda number: os.symlink("f", self.path("d", f"l{number}")))
+        self.count("readlink", lambda number: os.readlink(self.path("d", f"l{number}")))
+        for number in range(TIMES):
+            os.unlink(self.path("d", f"l{number}"))
+
     def remove_files(self, operation):
         self.count(operation, lambda number: os.unlink(self.path("d", f"f{number}")))
 
@@ -185,6 +200,10 @@ class Table:
         self.count("mkdir here", lambda number: os.mkdir(self.path("d", f"s{number}")),
                    "mkdir elsewhere")
 
+    def make_files(self, name):
+        for number in range(TIMES):
+            os.close(os.open(self.path("d", f"{name}{number}"), os.O_WRONLY | os.O_CREAT, 0o644))
+
     def names(self):
         """Of files of d, whose directories lie here and elsewhere."""
         self.count("rename", lambda number: os.rename(self.path("d", f"f{number}"),
@@ -193,8 +212,20 @@ class Table:
                    lambda number: os.rename(self.path("d", f"r{number}"),
                                             self.path("d", f"s{number}", "x")),
                    "rename into a directory elsewhere")
-        for number in range(TIMES):
-            os.close(os.open(self.path("d", f"f{number}"), os.O_WRONLY | os.O_CREAT, 0o644))
+        self.make_files("f")
+        self.count("exchange with a name in another directory",
+                   lambda number: exchange(self.path("d", f"f{number}"),
+                                           self.path("d", f"s{number}", "x")),
+                   "exchange with a name in a directory elsewhere")
+        self.make_files("over")
+        self.count("rename over a name",
+                   lambda number: os.rename(self.path("d", f"over{number}"),
+                                            self.path("d", f"f{number}")))
+        self.make_files("over")
+        self.count("rename over a name in another directory",
+                   lambda number: os.rename(self.path("d", f"over{number}"),
+                                            self.path("d", f"s{number}", "x")),
+                   "rename over a name in a directory elsewhere")
         self.count("link", lambda number: os.link(self.path("d", f"f{number}"),
                                                   self.path("d", f"s{number}", "y")),
                    "link into a directory elsewhere")
@@ -205,6 +236,13 @@ class Table:
                    "unlink of one name of two, its inode elsewhere")
         self.count("rmdir here", lambda number: os.rmdir(self.path("d", f"s{number}")),
                    "rmdir, its inode elsewhere")
+
+
+def exchange(one, other):
+    """renameat2(2), which this library has no words for."""
+    result = LIBC.renameat2(AT_FDCWD, one.encode(), AT_FDCWD, other.encode(), RENAME_EXCHANGE)
+    if result != 0:
+        raise OSError(ctypes.get_errno(), "renameat2")
 
 
 FILES = 300  # made, renamed and removed
