@@ -3,6 +3,7 @@
  *     attack KEY ADDRESS hello MIN MAX          greets with these versions
  *     attack KEY ADDRESS half N                 N connections that begin a message of 4 MiB
  *     attack KEY ADDRESS forge KEY2             messages that are not its own to send
+ *     attack KEY ADDRESS capability             what a file's capability is not for
  *     attack KEY ADDRESS read                   what a key that only reads is not for
  *     attack KEY ADDRESS door ERROR             is a node itself, and refuses all with that number
  *     attack KEY ADDRESS noise SECONDS SEED     requests of any content, to all logs
@@ -36,6 +37,9 @@ enum {
     ORIGIN_BYTES = 1800,
     BURST = 15 /* messages that a link takes at a time, less 1 */
 };
+
+/* Far longer than it takes until a storage target has heard that a session has ended. */
+#define HEARD_NS (20 * NS_PER_S)
 
 struct attack {
     struct link_target target;
@@ -293,6 +297,85 @@ static void forge_capability(struct attack *attack, struct link *link) {
     say_result("unsigned write", link_ask(link, call, (struct bytes){chunk_data, 4096}));
 }
 
+/* The last block of a chunk. */
+static int write_by(struct attack *attack, struct link *link, const struct capability *capability,
+                    uint64_t chunk, uint32_t chunk_bytes) {
+    struct call *call = call_of(attack, OP_CHUNK_WRITE, log_of_kind(attack, TARGET_OST));
+    uint32_t checksum = crc32c(0, chunk_data, BLOCK_BYTES);
+
+    call->request.chunk_write = (struct chunk_write_request){.capability = *capability,
+                                                             .chunk = chunk,
+                                                             .chunk_bytes = chunk_bytes,
+                                                             .offset = chunk_bytes - BLOCK_BYTES,
+                                                             .size = BLOCK_BYTES};
+    call->checksums = &checksum;
+    call->checksum_count = 1;
+    return link_ask(link, call, (struct bytes){chunk_data, BLOCK_BYTES});
+}
+
+/* Of a file that it has made itself. */
+static struct create_reply file_make(struct attack *attack, struct link *link) {
+    struct call *call = call_of(attack, OP_CREATE, log_of_kind(attack, TARGET_MDT));
+
+    call->request.create = (struct create_request){.parent = {1},
+                                                   .name = {(const uint8_t *)"attacked", 8},
+                                                   .mode = 0644,
+                                                   .open_flags = OPEN_READ | OPEN_WRITE};
+    int r = link_ask(link, call, (struct bytes){0});
+    if (r < 0) {
+        fail("a file", r);
+    }
+    return call->reply.create;
+}
+
+/* Until it has heard of the session's end; 0: it never does. */
+static int write_behind_end(struct attack *attack, struct link *link,
+                            const struct create_reply *file) {
+    uint64_t end_ns = env_now_ns(attack->target.env) + HEARD_NS;
+    int r = 0;
+
+    while (r == 0 && env_now_ns(attack->target.env) < end_ns) {
+        r = write_by(attack, link, &file->capability, 0, file->layout.chunk_bytes);
+    }
+    return r;
+}
+
+/* What is signed, and then changed; and its own, as far as it goes and for as long as it lasts. */
+static int deed_capability(struct attack *attack, char **words) {
+    struct link *link = &attack->links[0];
+
+    (void)words;
+    must_open(attack, link);
+    logs_learn(attack, link);
+    session_take(attack, link);
+    say_result("attach", attach(attack, link, log_of_kind(attack, TARGET_MDT), attack->session));
+    say_result("attach", attach(attack, link, log_of_kind(attack, TARGET_OST), attack->session));
+    const struct create_reply file = file_make(attack, link);
+    const uint32_t chunk_bytes = file.layout.chunk_bytes;
+    struct capability forged = file.capability;
+    say_result("own write", write_by(attack, link, &file.capability, 0, chunk_bytes));
+    forged.signature[0] ^= 1;
+    say_result("other signature", write_by(attack, link, &forged, 0, chunk_bytes));
+    forged = file.capability;
+    forged.ino.value++;
+    say_result("another file", write_by(attack, link, &forged, 0, chunk_bytes));
+    forged = file.capability;
+    forged.rights |= RIGHT_SYNC_FIRST;
+    say_result("other rights", write_by(attack, link, &forged, 0, chunk_bytes));
+    forged = file.capability;
+    forged.session++;
+    say_result("another session", write_by(attack, link, &forged, 0, chunk_bytes));
+    uint64_t behind = file.capability.max_offset / chunk_bytes;
+    say_result("beyond offset", write_by(attack, link, &file.capability, behind, chunk_bytes));
+    forged = file.capability;
+    forged.max_offset = UINT64_MAX;
+    say_result("other offset", write_by(attack, link, &forged, behind, chunk_bytes));
+    say_result("own write", write_by(attack, link, &file.capability, 0, chunk_bytes));
+    say_result("end", session_end(attack, link));
+    say_result("ended", write_behind_end(attack, link, &file));
+    return 0;
+}
+
 /* The first connection's session, by another key's connection. */
 static void forge_session(struct attack *attack, struct link *other) {
     struct log_id mdt = log_of_kind(attack, TARGET_MDT);
@@ -545,9 +628,10 @@ static const struct {
     int words;
     int (*run)(struct attack *attack, char **words);
 } deeds[] = {
-    {"hello", 2, deed_hello},       {"half", 1, deed_half}, {"forge", 1, deed_forge},
-    {"noise", 2, deed_noise},       {"read", 0, deed_read}, {"door", 1, deed_door},
-    {"sessions", 1, deed_sessions},
+    {"hello", 2, deed_hello},       {"half", 1, deed_half},
+    {"forge", 1, deed_forge},       {"noise", 2, deed_noise},
+    {"read", 0, deed_read},         {"door", 1, deed_door},
+    {"sessions", 1, deed_sessions}, {"capability", 0, deed_capability},
 };
 
 static int run(struct attack *attack, int count, char **words) {

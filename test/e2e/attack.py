@@ -177,6 +177,21 @@ def messages_of_others_are_refused(nodes):
     same(os.path.join(nodes.first.mount, "file"), content)
 
 
+def capabilities_are_for_what_they_say(nodes):
+    """A file's own, as it is signed: not for another file, session, right or offset, and not longer
+    than the session."""
+    nodes.start()
+    maps_are_one(nodes)
+    slots_are_dealt(nodes)
+    answers = does(nodes, mount_key(nodes), "capability").splitlines()
+    refused = [f"{what} BAD_CAPABILITY" for what in (
+        "other signature", "another file", "other rights", "another session", "beyond offset",
+        "other offset")]
+    if answers[:-1] != ["attach 0", "attach 0", "own write 0", *refused, "own write 0", "end 0"] \
+            or answers[-1] not in ("ended FENCED", "ended UNKNOWN_SESSION"):
+        raise Failed(f"writes by capabilities: {answers}")
+
+
 def readers_change_nothing(nodes):
     """By a key that only reads, whatever its mount says of itself."""
     nodes.start()
@@ -305,6 +320,7 @@ def what_is_no_shoal_is_refused(nodes):
 
 
 TESTS = [strangers_hold_nobody_up, half_messages_hold_nobody_up, messages_of_others_are_refused,
+         capabilities_are_for_what_they_say,
          readers_change_nothing, other_versions_are_refused, noise_breaks_nothing,
          what_is_elsewhere_s_is_refused, what_is_no_shoal_is_refused]
 
