@@ -245,7 +245,7 @@ static int below_look(struct taking *taking) {
 }
 
 /* Whoever is told all of the list is not told the names below its lowest; and who tells of a lowest
- * may have named too few. */
+ * may have named too few. Until the lowest is kept nothing keeps one of them from attaching. */
 static int below_take(struct taking *taking) {
     const struct ended_news *news = taking->news;
     const struct ended_list *list = taking->list;
@@ -277,10 +277,12 @@ static int number_take(struct taking *taking) {
     const struct kv_need need = {
         .rows = 1, .value_bytes = sizeof row, .record_bytes = KV_ROW_RECORD_BYTES + sizeof row};
 
-    if (news->from != list->number || news->number == news->from) {
-        return 0;
+    int r = below_take(taking); /* Also where it begins anew, having waited for room. */
+
+    if (r != 0 || news->from != list->number || news->number == news->from) {
+        return r;
     }
-    int r = begin(taking, &need);
+    r = begin(taking, &need);
     if (r != 0) {
         return r;
     }
@@ -335,8 +337,8 @@ static int news_check(const struct ended_news *news) {
 
 int ended_list_take(struct ended_list *list, struct ended_work *work, const struct ended_news *news,
                     void *context) {
-    static int (*const stages[])(struct taking *taking) = {names_take, below_look, below_take,
-                                                           number_take, rows_trim};
+    static int (*const stages[])(struct taking *taking) = {names_take, below_look, number_take,
+                                                           rows_trim};
     struct taking taking = {list, work, news, context};
     int r = news_check(news);
 

@@ -76,7 +76,14 @@ static const struct ended_owner owner = {
 };
 
 int ost_ended_load(struct ost *ost) {
-    return ended_list_load(&ost->ended, ost->kv, &owner);
+    int r = ended_list_load(&ost->ended, ost->kv, &owner);
+    uint64_t session;
+
+    /* A check behind the list: who is below its lowest is not served, whoever has left its row. */
+    while (r == 0 && (session = ost_sessions_within(&ost->sessions, 1, ost->ended.lowest)) != 0) {
+        sessions_remove(&ost->sessions, session);
+    }
+    return r;
 }
 
 static int take(struct ost *ost, struct request *request) {

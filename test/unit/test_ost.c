@@ -590,6 +590,40 @@ static void test_list_of_the_ended(void **state) {
     ost_world_free(world);
 }
 
+static void session_put(struct ost_world *world, uint64_t session, uint64_t incarnation) {
+    const struct store_session row = {
+        .format = STORE_FORMAT, .node = 1, .incarnation = incarnation};
+    const struct kv_need need = {
+        .rows = 1, .value_bytes = sizeof row, .record_bytes = KV_ROW_RECORD_BYTES + sizeof row};
+    struct kv_key key = store_owner_key(STORE_ROW_SESSION, session, 0);
+    struct kv *kv = ost_kv(world->ost);
+    struct kv_grant grant;
+
+    assert_int_equal(kv_admit(kv, KV_CLASS_CONTROL, &need, &grant), 0);
+    kv_begin(kv, &grant);
+    assert_int_equal(kv_put(kv, &key, (struct bytes){(const uint8_t *)&row, sizeof row}), 0);
+    (void)kv_commit(kv);
+    (void)kv_seal(kv);
+}
+
+/* Whose row lies below the lowest has ended, whatever has left it there. */
+static void test_rows_below_the_lowest(void **state) {
+    struct ost_world *world = world_start(31);
+
+    (void)state;
+    assert_int_equal(list_tell(world,
+                               (struct sessions_ended_request){
+                                   .from = 1, .number = 2, .first = 1000, .lowest = 1000}),
+                     2);
+    session_put(world, 998, 1);
+    session_put(world, 1000, 1);
+    ost_world_crash(world, false);
+    assert_int_equal(ost_world_open(world, problem), 0);
+    assert_int_equal(attach_at(world, 998, 2), -ERR_FENCED);
+    assert_int_equal(attach_at(world, 1000, 2), 0);
+    ost_world_free(world);
+}
+
 static void test_list_that_is_none(void **state) {
     struct ost_world *world = ost_world_new(30);
     uint8_t names[24] = {0};
@@ -916,6 +950,7 @@ int main(void) {
         cmocka_unit_test(test_list_of_fences),
         cmocka_unit_test(test_sessions),
         cmocka_unit_test(test_list_of_the_ended),
+        cmocka_unit_test(test_rows_below_the_lowest),
         cmocka_unit_test(test_list_that_is_none),
         cmocka_unit_test(test_session_table),
         cmocka_unit_test(test_truncation),
