@@ -166,20 +166,23 @@ static int run_end(struct taking *taking, uint64_t session, uint32_t count) {
     return commit(taking, kv_patch(list->kv, &key, from, (struct bytes){bits + from, end - from}));
 }
 
-/* A manager that was rebuilt names many numbers that were never given. */
+/* A manager that was rebuilt names many numbers that were never given. Of a run those end first of
+ * whom something is kept, in any order. *ret_count: how many names the cursor has come past. */
 static int name_end(struct taking *taking, uint64_t session, uint32_t *ret_count) {
     const struct ended_list *list = taking->list;
+    uint32_t count = run_count(taking, session);
     uint64_t kept = 0;
 
-    *ret_count = run_count(taking, session);
-    int r = *ret_count > 1
-                ? list->owner->within(taking->context, session, session + *ret_count, &kept)
-                : 0;
-    if (r == 0 && *ret_count > 1 && kept == 0) {
-        return run_end(taking, session, *ret_count);
+    *ret_count = count;
+    if (count == 1) {
+        return end_one(taking, session, true);
     }
-    *ret_count = 1;
-    return r < 0 ? r : end_one(taking, session, true);
+    int r = list->owner->within(taking->context, session, session + count, &kept);
+    if (r < 0 || kept == 0) {
+        return r < 0 ? r : run_end(taking, session, count);
+    }
+    *ret_count = 0;
+    return end_one(taking, kept, true);
 }
 
 static int names_take(struct taking *taking) {

@@ -1,9 +1,10 @@
 /* The list of the ended over an engine, with an owner who counts: who attaches while news wait for
- * room. */
+ * room, and what a stretch of names costs. */
 #include "unit.h"
 #include "kv/ended_list.h"
 #include "kv_edge.h"
 #include <stdlib.h>
+#include <string.h>
 
 enum { KEPT_MAX = 8, WAITS = 1, ROW = 'E' };
 
@@ -126,9 +127,46 @@ static void test_attached_while_the_number_waits(void **state) {
     assert_int_equal(kept_count(world), 0);
 }
 
+/* All of the news, however often that waits. */
+static void news_take(struct world *world, const struct ended_news *news) {
+    struct ended_work work = {0};
+    int r = 1;
+
+    for (int i = 0; i < EDGE_TURNS_MAX && r != 0; i++) {
+        r = ended_list_take(&world->list, &work, news, world);
+        assert_true(r >= 0 || r == -ERR_PENDING);
+        (void)kv_seal(world->edge->kv);
+        edge_turn(world->edge, 10 * NS_PER_MS);
+    }
+    assert_int_equal(r, 0);
+}
+
+/* A row of names of whom few are kept is no dearer than those few. */
+static void test_a_run_with_some_kept(void **state) {
+    static uint8_t names[ENDED_BITS / 8];
+    struct world *world = *state;
+    const struct ended_news news = {.first = ENDED_BITS, .names = {names, sizeof names}};
+
+    memset(names, 0xff, sizeof names);
+    world->kept[0] = ENDED_BITS + 4000;
+    world->kept[1] = 2 * ENDED_BITS - 1;
+    world->kept[2] = ENDED_BITS + 1;
+    world->kept[3] = ENDED_BITS - 1;
+    world->kept[4] = 2 * ENDED_BITS;
+    news_take(world, &news);
+    assert_int_equal(kept_count(world), 2);
+    for (uint64_t session = ENDED_BITS; session < 2 * ENDED_BITS; session++) {
+        assert_true(has_ended(world, session));
+    }
+    assert_false(has_ended(world, ENDED_BITS - 1));
+    assert_false(has_ended(world, 2 * ENDED_BITS));
+    assert_int_equal(world->transactions, 4);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_attached_while_the_number_waits, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_run_with_some_kept, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
