@@ -170,11 +170,15 @@ static void told(struct call *call) {
     assert(teller->telling);
     teller->telling = false;
     if (call->result < 0) {
-        teller->piece = 0;
+        /* What it has acknowledged it has on disk: a long list goes on from there. */
+        teller->piece = call->request.sessions_ended.first;
         teller->tried_number = teller->sent_number;
         return;
     }
     bool asked = !teller->is_known;
+    if (call->reply.sessions_ended.number != teller->number) {
+        teller->piece = 0; /* Its list is another one than that which was being told. */
+    }
     teller->is_known = true;
     teller->number = call->reply.sessions_ended.number;
     teller->fence_count = call->reply.sessions_ended.fence_count;
@@ -206,6 +210,8 @@ static void teller_step(struct manager_teller *teller) {
                                                              .number = manager->told_number});
     } else if (teller->number >= manager->recent_first && teller->number > 0) {
         names_send(teller);
+    } else if (teller->piece != 0) {
+        bits_send(teller);
     } else {
         teller->whole_number = manager->told_number;
         teller->piece = lowest_living(manager);

@@ -31,10 +31,15 @@ bool is_ended(const struct target *target, uint64_t session) {
 }
 
 static void target_answer(struct target *target, struct call *call) {
+    int result = target->result;
+
     target->told++;
-    target->result == 0 ? names_take(target, &call->request.sessions_ended) : (void)0;
+    if (target->fails_of > 0 && target->told % target->fails_of == 0) {
+        result = -ERR_TIMED_OUT;
+    }
+    result == 0 ? names_take(target, &call->request.sessions_ended) : (void)0;
     call->reply.sessions_ended.number = target->number;
-    call_reply(call, target->result);
+    call_reply(call, result);
 }
 
 static void group_answer(struct target *target, struct call *call) {

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MANAGER = 1, MDT = 2, OST = 10, TARGETS = 3, HELD = 8, IDS = 4096 };
+enum { MANAGER = 1, MDT = 2, OST = 10, TARGETS = 3, HELD = 8, IDS = 65536 };
 
 struct target {
     struct actor actor;                          /* first */
@@ -21,6 +21,7 @@ struct target {
     uint32_t wholes;  /* messages of bits */
     uint64_t session; /* of the last one */
     int result;
+    uint32_t fails_of; /* each so-many-th message fails; 0: none */
     bool hold;
     struct call *held[HELD];
     uint32_t held_count;

@@ -8,6 +8,7 @@ enum { HEARD = 30, SILENT = 31, OTHER_NODE = 32, NEXT = 100, NODE = 1, SECOND_NO
 enum { INCARNATION = 70, ENDED = 500, TERM = 9 };
 
 static struct rebuilt rebuilt_one;
+static uint64_t next_session;
 static struct rebuilt_life lives[1];
 static struct rebuilt_session sessions[] = {{{HEARD}, INCARNATION, NODE},
                                             {{SILENT}, INCARNATION, NODE},
@@ -22,7 +23,7 @@ static void rebuilt_make(struct bench *bench) {
                               .life = {1, 2}};
     rebuilt_one = (struct rebuilt){.map = &bench->map,
                                    .handover = 900,
-                                   .next_session = NEXT,
+                                   .next_session = next_session,
                                    .ended_number = ENDED,
                                    .sessions = sessions,
                                    .session_count = ARRAY_SIZE(sessions),
@@ -32,18 +33,23 @@ static void rebuilt_make(struct bench *bench) {
 }
 
 /* Its log is gone. */
-static void rebuild(struct bench *bench) {
+static void rebuild_to(struct bench *bench, uint64_t next) {
     const struct kv_mem_options store = {&bench->prng, 30, 100};
 
     assert_int_equal(manager_ends(bench), 0);
     kv_mem_store_free(bench->store);
     assert_int_equal(kv_mem_store_new(&store, &bench->store), 0);
     assert_int_equal(bench->env->ops->file_remove(bench->env, "manager/log"), 0);
+    next_session = next;
     rebuilt_make(bench);
     bench->rebuilt = &rebuilt_one;
     manager_begins(bench);
     pass(bench, NS_PER_S);
     bench->rebuilt = NULL;
+}
+
+static void rebuild(struct bench *bench) {
+    rebuild_to(bench, NEXT);
 }
 
 static int renew_named(struct bench *bench, uint64_t session, const char *origin) {
@@ -198,10 +204,57 @@ static void test_origins_that_are_not_told(void **state) {
     assert_int_equal(manager_nameless_count(bench->manager), 0);
 }
 
+/* A list of many messages, of which each other one is lost: what the target has got is not told
+ * again, so it ends. */
+static void test_a_long_list_over_a_bad_link(void **state) {
+    enum { MESSAGES = 6 };
+    struct bench *bench = *state;
+    struct target *far = &bench->targets[2];
+
+    far->fails_of = 2;
+    rebuild_to(bench, HEARD + UINT64_C(8) * WIRE_ENDED_BYTES_MAX * MESSAGES);
+    keep_alive(bench, 5);
+    assert_true(far->number >= ENDED);
+    assert_int_equal(far->wholes, MESSAGES);
+    assert_true(is_ended(far, HEARD - 1));
+    assert_false(is_ended(far, HEARD));
+    assert_true(is_ended(far, next_session - 1));
+}
+
+/* Who has another number than when his list was begun is told all of it. */
+static void test_a_long_list_to_another_copy(void **state) {
+    enum { MESSAGES = 6 };
+    struct bench *bench = *state;
+    struct target *far = &bench->targets[2];
+
+    far->result = -ERR_IO;
+    rebuild_to(bench, HEARD + UINT64_C(8) * WIRE_ENDED_BYTES_MAX * MESSAGES);
+    far->result = 0;
+    far->fails_of = 2;
+    for (int i = 0; i < 100 && far->wholes < 2; i++) {
+        pass(bench, 100 * NS_PER_MS);
+    }
+    assert_int_equal(far->wholes, 2);
+    memset(far->ended, 0, sizeof far->ended);
+    far->number = 7;
+    keep_alive(bench, 5);
+    assert_true(far->number >= ENDED);
+    for (uint64_t session = 1; session < next_session; session++) {
+        assert_true(is_ended(far, session) ||
+                    (session >= HEARD && session < HEARD + ARRAY_SIZE(sessions)));
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(who_is_heard_goes_on),   TEST(origins_are_told), TEST(a_beginning_waits),
-        TEST(nobody_waits_at_a_stop), TEST(lives_are_known),  TEST(origins_that_are_not_told),
+        TEST(who_is_heard_goes_on),
+        TEST(origins_are_told),
+        TEST(a_beginning_waits),
+        TEST(nobody_waits_at_a_stop),
+        TEST(lives_are_known),
+        TEST(origins_that_are_not_told),
+        TEST(a_long_list_over_a_bad_link),
+        TEST(a_long_list_to_another_copy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
