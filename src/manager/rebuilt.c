@@ -274,6 +274,13 @@ static void sessions_finish(struct rebuilt *rebuilt) {
     rebuilt->next_session = above(rebuilt->session_highest, REBUILT_STEP_SESSIONS) + 1;
 }
 
+/* A manager tells each target of every number from the lowest that lives on, and the target keeps a
+ * bit of each. */
+static bool sessions_are_near(const struct rebuilt *rebuilt) {
+    return rebuilt->session_count == 0 ||
+           rebuilt->session_highest - rebuilt->sessions[0].id.value <= REBUILT_SPAN_MAX;
+}
+
 static int slots_finish(struct rebuilt *rebuilt) {
     struct cluster_map *map = rebuilt->map;
 
@@ -302,6 +309,9 @@ int rebuilt_finish(struct rebuilt *rebuilt) {
         return r;
     }
     sessions_finish(rebuilt);
+    if (!sessions_are_near(rebuilt)) {
+        return -ERR_CORRUPT;
+    }
     rebuilt->ended_number = above(rebuilt->ended_number, REBUILT_STEP);
     rebuilt->map->version = above(rebuilt->map->version, REBUILT_STEP);
     rebuilt->is_finished = true;

@@ -18,6 +18,9 @@
 #define REBUILT_STEP (UINT64_C(1) << 32)
 #define REBUILT_STEP_SHORT (UINT32_C(1) << 20)
 #define REBUILT_STEP_SESSIONS (UINT64_C(1) << 20)
+/* From the lowest session that lives to the highest that anybody has heard of: at each target a
+ * list of 512 MiB. */
+#define REBUILT_SPAN_MAX (UINT64_C(1) << 32)
 
 struct rebuilt_session {
     struct session_id id;
@@ -84,5 +87,6 @@ MUST_CHECK int rebuilt_session_add(struct rebuilt *rebuilt, const struct rebuilt
 MUST_CHECK int rebuilt_ended_add(struct rebuilt *rebuilt, uint64_t index, struct bytes bits);
 MUST_CHECK int rebuilt_list_add(struct rebuilt *rebuilt, uint64_t number, uint64_t lowest);
 MUST_CHECK int rebuilt_life_add(struct rebuilt *rebuilt, const struct rebuilt_life *life);
-/* -ERR_OVERFLOW: a number has no room above it. */
+/* -ERR_OVERFLOW: a number has no room above it. -ERR_CORRUPT: a session is farther above the lowest
+ * that lives, sessions[0], than one that was ever begun. */
 MUST_CHECK int rebuilt_finish(struct rebuilt *rebuilt);

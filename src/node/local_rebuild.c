@@ -28,6 +28,7 @@ struct local_rebuilding {
     uint32_t asked_count;
     uint32_t without[WITHOUT_MAX];
     uint32_t without_count;
+    struct target_id highest; /* that has told of the highest session */
 };
 
 static int entry_found(void *context, const struct folder_entry *entry) {
@@ -270,11 +271,15 @@ static int logs_ask(struct local_rebuilding *rebuilding, struct rebuild_asker *a
 
     for (uint32_t i = 0; r == 0 && i < map->target_count; i++) {
         const struct map_target *target = &map->targets[i];
+        uint64_t highest = rebuilding->rebuilt->session_highest;
 
         if (target->state == TARGET_LOST || (target->node.value == own.value) != is_own) {
             continue;
         }
         r = rebuild_rows_ask(asker, rebuilding->rebuilt, target, ROWS_NS);
+        if (rebuilding->rebuilt->session_highest > highest) {
+            rebuilding->highest = target->id;
+        }
         if (r < 0 && is_own) {
             snprintf(problem, 256, "target %" PRIu32 " of this node can't tell what it has: %s",
                      target->id.value, err_text(r));
@@ -392,8 +397,18 @@ int local_rebuild_own(struct local_cluster *cluster, char problem[256]) {
     struct rebuild_asker asker = {.cluster = cluster};
     int r = logs_ask(rebuilding, &asker, (struct node_id){cluster->config.node}, true, problem);
 
-    if (r == 0) {
-        r = rebuilt_finish(rebuilding->rebuilt);
+    if (r < 0) {
+        return r;
+    }
+    r = rebuilt_finish(rebuilding->rebuilt);
+    if (r == -ERR_CORRUPT) {
+        snprintf(problem, 256,
+                 "target %" PRIu32 " tells of session %" PRIu64
+                 ", and the lowest that lives is %" PRIu64
+                 ": so many were never begun, so one of the two is damage, and nothing is rebuilt "
+                 "from it",
+                 rebuilding->highest.value, rebuilding->rebuilt->session_highest,
+                 rebuilding->rebuilt->sessions[0].id.value);
     }
     return r < 0 ? r : room_make(cluster, problem);
 }

@@ -222,6 +222,29 @@ static void test_the_lowest_is_above_all(void **state) {
     assert_int_equal(desk->rebuilt->next_session, 50 + REBUILT_STEP_SESSIONS);
 }
 
+/* The list of the ended has a bit for each number above the lowest that lives: one number that is
+ * far from all others would make it endless. */
+static void test_a_session_far_from_all_others(void **state) {
+    struct desk *desk = *state;
+
+    assert_int_equal(session_say(desk, 7, 11), 0);
+    assert_int_equal(session_say(desk, 7 + REBUILT_SPAN_MAX, 12), 0);
+    assert_int_equal(session_say(desk, 8 + REBUILT_SPAN_MAX, 13), 0);
+    assert_int_equal(rebuilt_finish(desk->rebuilt), -ERR_CORRUPT);
+    assert_false(desk->rebuilt->is_finished);
+}
+
+static void test_sessions_far_from_none_that_lives(void **state) {
+    struct desk *desk = *state;
+
+    assert_int_equal(session_say(desk, 7, 11), 0);
+    assert_int_equal(session_say(desk, 8, 11), 0);
+    assert_int_equal(session_say(desk, 8 + REBUILT_SPAN_MAX, 13), 0);
+    assert_int_equal(rebuilt_list_add(desk->rebuilt, 5, 8), 0);
+    assert_int_equal(rebuilt_finish(desk->rebuilt), 0);
+    assert_int_equal(desk->rebuilt->session_count, 2);
+}
+
 static void test_sessions_that_no_target_has(void **state) {
     struct desk *desk = *state;
     const uint8_t bits[REBUILT_BITS / 8 + 1] = {0};
@@ -272,6 +295,8 @@ int main(void) {
         TEST(slots_that_no_log_has),
         TEST(sessions),
         TEST(the_lowest_is_above_all),
+        TEST(a_session_far_from_all_others),
+        TEST(sessions_far_from_none_that_lives),
         TEST(sessions_that_no_target_has),
         TEST(many),
     };
