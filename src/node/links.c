@@ -93,7 +93,9 @@ static int node_follow(struct links *links, uint32_t index, const struct map_nod
     char name[LANE_NAME_BYTES];
 
     if (known) {
-        return lanes_peer_move(links->lanes, known->peer, addresses, count);
+        int r = lanes_peer_move(links->lanes, known->peer, addresses, count);
+
+        return r < 0 ? r : lanes_route(links->lanes, log_of_node(node->id), known->peer);
     }
     if (links->node_count == MAP_NODES_MAX) {
         return -ERR_TOO_MANY_OPEN;
@@ -156,8 +158,10 @@ int links_follow(struct links *links, const struct cluster_map *map) {
     while (atomic_flag_test_and_set_explicit(&links->busy, memory_order_acquire)) {
     }
     if (map->version > links->version) {
-        links->version = map->version;
         r = follow(links, map);
+        if (r == 0) {
+            links->version = map->version;
+        }
     }
     atomic_flag_clear_explicit(&links->busy, memory_order_release);
     return r;

@@ -27,8 +27,9 @@ struct links_options {
 MUST_CHECK int links_new(const struct links_options *options, struct links **ret_links);
 /* Takes NULL. */
 void links_free(struct links *links);
-/* Goes by this map, unless it went by a newer one already. What could be done was, also where an
- * error is answered: -ERR_NO_MEMORY, -ERR_TOO_MANY_OPEN. */
+/* Goes by this map, unless it has followed it or a newer one already. What could be done was, also
+ * where an error is answered; then the same map may be followed once more: -ERR_NO_MEMORY,
+ * -ERR_TOO_MANY_OPEN. */
 MUST_CHECK int links_follow(struct links *links, const struct cluster_map *map);
 /* Why a call of a cluster that is not known yet fails at each of the addresses by hand; or, once a
  * map is there, why the manager's node refuses. 0: none has said so (lanes_peer_refusal). */
