@@ -291,11 +291,13 @@ static void tell_shares(struct fuse_mount *mount, struct remote_client *client) 
                     requests ? (uint64_t)requests_uid + 1 : 0);
 }
 
-static void serve(struct fuse_mount *mount, struct remote_client *client) {
+static void serve(struct fuse_mount *mount, struct remote_client *client,
+                  struct own_mount_holder *holder) {
     int signal_number;
 
     while (fuse_mount_is_there(mount)) {
         tell_shares(mount, client);
+        own_mount_tell(holder, mount);
         if (process_signal_wait(LOOK_NS, &signal_number) == 0) {
             log_format("signal %d says stop", signal_number);
             return;
@@ -316,6 +318,7 @@ static void raise_files(void) {
 static int run(const struct mount_words *words, struct background *background) {
     char origin[PATH_MAX + 128];
     char problem[512];
+    char line[OWN_MOUNT_WHY_BYTES + 64];
     struct remote_client_options options = {.directory = words->by_address ? NULL : words->source,
                                             .name = words->source,
                                             .address_count = words->address_count,
@@ -351,11 +354,13 @@ static int run(const struct mount_words *words, struct background *background) {
     if (fuse_mount_tuned(mount)) {
         log_line(MOUNT_TUNED);
     }
-    if (fuse_mount_channel(mount) == FUSE_CHANNEL_URING) {
-        log_line("requests come by io_uring");
+    own_mount_channel_print(mount, line);
+    if (line[0]) {
+        log_line(line);
     }
+    own_mount_tell(holder, mount);
     (void)report(background, EXIT_OK, problem);
-    serve(mount, client);
+    serve(mount, client, holder);
     if (fuse_mount_failure(mount) < 0) {
         log_format("the kernel refuses what serves it over io_uring: %s: the mount ends; -o "
                    "channel=dev goes without",

@@ -51,11 +51,13 @@ static void add_mount(struct answer *answer, struct control *control) {
     unsigned count = rows && mount ? fuse_mount_statistics(mount, rows) : 0;
 
     if (mount) {
-        struct fuse_waits waits;
+        struct fuse_counters counters;
 
-        fuse_mount_waits(mount, &waits);
-        counter_add(answer, "mount", "requests_waited", waits.waited);
-        counter_add(answer, "mount", "requests_held_back", waits.held_back);
+        fuse_mount_counters(mount, &counters);
+        counter_add(answer, "mount", "requests_waited", counters.waited);
+        counter_add(answer, "mount", "requests_held_back", counters.held_back);
+        counter_add(answer, "mount", "stood_aside", counters.stood_aside);
+        counter_add(answer, "mount", "served_aside", counters.served_aside);
         control_mount_put(control);
     }
 

@@ -232,14 +232,27 @@ static json_t *node_json(struct control *control) {
                      connections_json(control), "away", control_away_json(control));
 }
 
+static json_t *mount_json(const struct own_mount *mount) {
+    const struct own_mount_channel *channel = &mount->channel;
+    const char *why = channel->why[0] ? channel->why : NULL;
+
+    return json_pack("{s:s, s:s?, s:s?, s:o, s:o, s:o, s:i}", "path", mount->place, "channel",
+                     channel->name, "channel_why", why, "may_stand_aside",
+                     channel->name ? json_boolean(channel->may_stand_aside) : json_null(),
+                     "stood_aside",
+                     channel->name ? json_integer((json_int_t)channel->stood_aside) : json_null(),
+                     "served_aside",
+                     channel->name ? json_integer((json_int_t)channel->served_aside) : json_null(),
+                     "process", mount->process);
+}
+
 static json_t *status_json(struct control *control) {
     json_t *mounts = json_array();
     struct own_mount mount;
 
     daemon_mounted_at(control, &mount);
     if (mount.state == OWN_MOUNT_LIVES) {
-        json_array_append_new(mounts, json_pack("{s:s, s:s?, s:i}", "path", mount.place, "channel",
-                                                mount.channel, "process", mount.process));
+        json_array_append_new(mounts, mount_json(&mount));
     }
     return json_pack("{s:s, s:i, s:o, s:o, s:n, s:o, s:o, s:o, s:o}", "directory",
                      control->directory, "process", process_own_id(), "node", node_json(control),
@@ -345,6 +358,23 @@ static void print_hearing(struct control *control, struct control_socket_connect
     }
 }
 
+static void print_channel(const struct own_mount_channel *channel,
+                          struct control_socket_connection *connection) {
+    if (!channel->name) {
+        return;
+    }
+    control_print(connection, "channel    %s%s%s\n", channel->name, channel->why[0] ? ": " : "",
+                  channel->why);
+    if (channel->may_stand_aside) {
+        control_print(connection,
+                      "           threads stood aside %" PRIu64 " times, and served %" PRIu64
+                      " requests so\n",
+                      channel->stood_aside, channel->served_aside);
+    } else {
+        control_print(connection, "           threads may not stand aside here\n");
+    }
+}
+
 /* That it is the daemon's own, as it mostly is, need not be said. */
 static void print_mount(struct control *control, struct control_socket_connection *connection) {
     struct own_mount mount;
@@ -360,6 +390,9 @@ static void print_mount(struct control *control, struct control_socket_connectio
     } else if (mount.state == OWN_MOUNT_LIVES && mount.process != process_own_id()) {
         control_print(connection, "           by process %d, which outlives the daemon\n",
                       mount.process);
+    }
+    if (mount.state == OWN_MOUNT_LIVES) {
+        print_channel(&mount.channel, connection);
     }
     control_shares_print(control, connection);
 }

@@ -68,6 +68,12 @@ static int start_inside(struct control *control, const char *mount_point, char p
     if (fuse_mount_tuned(mount)) {
         daemon_log("%s", MOUNT_TUNED);
     }
+    if (fuse_mount_channel_why(mount)[0]) {
+        char line[OWN_MOUNT_WHY_BYTES + 64];
+
+        own_mount_channel_print(mount, line);
+        daemon_log("%s", line);
+    }
     control->mount_point = mount_point;
     atomic_store(&control->mount, mount);
     return 0;
@@ -189,8 +195,10 @@ void daemon_mount_wanted(struct control *control) {
 void daemon_mounted_at(struct control *control, struct own_mount *ret_mount) {
     struct fuse_mount *mount = control_mount_get(control);
     bool is_inside = mount && fuse_mount_is_there(mount);
-    bool over_uring = mount && fuse_mount_channel(mount) == FUSE_CHANNEL_URING;
 
+    if (is_inside) {
+        own_mount_channel_get(mount, &ret_mount->channel);
+    }
     if (mount) {
         control_mount_put(control);
     }
@@ -200,7 +208,6 @@ void daemon_mounted_at(struct control *control, struct own_mount *ret_mount) {
     }
     ret_mount->state = OWN_MOUNT_LIVES;
     ret_mount->process = process_own_id();
-    ret_mount->channel = over_uring ? "io_uring" : "/dev/fuse";
     snprintf(ret_mount->place, sizeof ret_mount->place, "%s", control->mount_point);
 }
 

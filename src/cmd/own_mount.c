@@ -4,12 +4,15 @@
 #include "front/fuse/fuse.h"
 #include "host/folder.h"
 #include "host/plain_file.h"
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define LOCK_NAME "mount.lock"
 #define PLACE_NAME "mount.place"
+#define CHANNEL_NAME "mount.channel"
+#define TELL_NS (10 * NS_PER_S)
 /* Who only looks at a lock has it for a moment. */
 enum { TAKE_TRIES = 1000 };
 
@@ -23,6 +26,67 @@ static int place_read(struct env *env, char place[FIND_PATH_BYTES]) {
         free(text);
     }
     return r;
+}
+
+static const char *const channel_names[] = {
+    [FUSE_CHANNEL_DEV] = "/dev/fuse", [FUSE_CHANNEL_URING] = "io_uring"};
+
+void own_mount_channel_get(const struct fuse_mount *mount, struct own_mount_channel *ret_channel) {
+    struct fuse_counters counters;
+
+    fuse_mount_counters(mount, &counters);
+    *ret_channel = (struct own_mount_channel){
+        .name = channel_names[fuse_mount_channel(mount)],
+        .may_stand_aside = counters.may_stand_aside,
+        .stood_aside = counters.stood_aside,
+        .served_aside = counters.served_aside,
+    };
+    snprintf(ret_channel->why, sizeof ret_channel->why, "%s", fuse_mount_channel_why(mount));
+}
+
+void own_mount_channel_print(const struct fuse_mount *mount,
+                             char ret_line[OWN_MOUNT_WHY_BYTES + 64]) {
+    enum fuse_channel channel = fuse_mount_channel(mount);
+    const char *why = fuse_mount_channel_why(mount);
+
+    ret_line[0] = '\0';
+    if (channel == FUSE_CHANNEL_URING || why[0]) {
+        snprintf(ret_line, OWN_MOUNT_WHY_BYTES + 64, "requests come by %s%s%s",
+                 channel_names[channel], why[0] ? ": " : "", why);
+    }
+}
+
+/* "NAME MAY STOOD SERVED WHY" */
+static void channel_parse(const char *text, struct own_mount_channel *ret_channel) {
+    struct own_mount_channel channel = {.name = NULL};
+    char name[16];
+    int may = 0;
+    int at = 0;
+
+    if (sscanf(text, "%15s %d %" SCNu64 " %" SCNu64 "%n", name, &may, &channel.stood_aside,
+               &channel.served_aside, &at) != 4 ||
+        text[at] != ' ') {
+        return;
+    }
+    channel.may_stand_aside = may != 0;
+    snprintf(channel.why, sizeof channel.why, "%s", text + at + 1);
+    for (size_t i = FUSE_CHANNEL_DEV; i < ARRAY_SIZE(channel_names); i++) {
+        if (strcmp(name, channel_names[i]) == 0) {
+            channel.name = channel_names[i];
+            *ret_channel = channel;
+        }
+    }
+}
+
+static void channel_read(struct env *env, struct own_mount_channel *ret_channel) {
+    char *text;
+    size_t size;
+
+    *ret_channel = (struct own_mount_channel){.name = NULL};
+    if (folder_file_read(env, CHANNEL_NAME, OWN_MOUNT_WHY_BYTES + 64, &text, &size) == 0) {
+        channel_parse(text, ret_channel);
+        free(text);
+    }
 }
 
 /* Shoal is mounted there, and this directory is what the table of mounts names. */
@@ -66,6 +130,9 @@ void own_mount_look(const char *directory, struct own_mount *ret_mount) {
                           : r == -ERR_NOT_FOUND ? OWN_MOUNT_LEFT
                                                 : OWN_MOUNT_NONE;
         }
+        if (mount.state == OWN_MOUNT_LIVES) {
+            channel_read(env, &mount.channel);
+        }
         env_linux_free(env);
     }
     *ret_mount = mount;
@@ -90,6 +157,7 @@ static void place_forget(const char *directory) {
 
     if (env_linux_new(&options, &env) == 0) {
         (void)!env->ops->file_remove(env, PLACE_NAME);
+        (void)!env->ops->file_remove(env, CHANNEL_NAME);
         env_linux_free(env);
     }
 }
@@ -124,6 +192,9 @@ struct own_mount_holder {
     struct env *env;
     struct folder_lock *lock;
     bool has_place;
+    bool has_told;
+    uint64_t told_ns;
+    struct own_mount_channel told;
     char directory[FIND_PATH_BYTES];
     char place[FIND_PATH_BYTES];
 };
@@ -177,6 +248,25 @@ int own_mount_take(const char *directory, const char *place, struct own_mount_ho
     return 0;
 }
 
+void own_mount_tell(struct own_mount_holder *holder, const struct fuse_mount *mount) {
+    char text[OWN_MOUNT_WHY_BYTES + 64];
+    struct own_mount_channel now;
+
+    if (!holder || (holder->has_told && env_now_ns(holder->env) - holder->told_ns < TELL_NS)) {
+        return;
+    }
+    own_mount_channel_get(mount, &now);
+    if (!holder->has_told || now.served_aside != holder->told.served_aside) {
+        int size = snprintf(text, sizeof text, "%s %d %" PRIu64 " %" PRIu64 " %.400s", now.name,
+                            (int)now.may_stand_aside, now.stood_aside, now.served_aside, now.why);
+
+        (void)!folder_file_write(holder->env, CHANNEL_NAME, text, (size_t)size);
+        holder->told = now;
+    }
+    holder->has_told = true;
+    holder->told_ns = env_now_ns(holder->env);
+}
+
 /* A dead mount that was there before is there still if no other came in its place. */
 void own_mount_leave(struct own_mount_holder *holder) {
     if (!holder) {
@@ -184,6 +274,7 @@ void own_mount_leave(struct own_mount_holder *holder) {
     }
     if (holder->has_place && !is_mount_of(holder->directory, holder->place)) {
         (void)!holder->env->ops->file_remove(holder->env, PLACE_NAME);
+        (void)!holder->env->ops->file_remove(holder->env, CHANNEL_NAME);
     }
     if (holder->lock) {
         folder_lock_close(holder->lock);

@@ -3,6 +3,7 @@
  *
  *     DIR/mount.lock    held by that process
  *     DIR/mount.place   where it mounts: from before until it has taken the mount away
+ *     DIR/mount.channel what its requests come by, and what it counts of that, now and then
  *
  * Nothing here waits for a mount that does not answer. Threads: any. */
 #pragma once
@@ -18,12 +19,27 @@
 /* LEFT: its process has been killed, and the dead mount is still there. */
 enum own_mount_state { OWN_MOUNT_NONE, OWN_MOUNT_LIVES, OWN_MOUNT_LEFT };
 
+/* What the requests of a mount come by: fuse_mount_channel and more, as words. */
+enum { OWN_MOUNT_WHY_BYTES = 512 };
+struct own_mount_channel {
+    const char *name; /* NULL: only its process knows, and what follows is nothing */
+    bool may_stand_aside;
+    uint64_t stood_aside, served_aside;
+    char why[OWN_MOUNT_WHY_BYTES]; /* fuse_mount_channel_why */
+};
+
 struct own_mount {
     enum own_mount_state state;
-    int process;                 /* of one that lives */
-    const char *channel;         /* what its requests come by; NULL: only its process knows */
+    int process; /* of one that lives */
+    struct own_mount_channel channel;
     char place[FIND_PATH_BYTES]; /* unless there is none */
 };
+
+struct fuse_mount;
+void own_mount_channel_get(const struct fuse_mount *mount, struct own_mount_channel *ret_channel);
+/* For a log: empty where the device was asked for. */
+void own_mount_channel_print(const struct fuse_mount *mount,
+                             char ret_line[OWN_MOUNT_WHY_BYTES + 64]);
 
 /* Of a directory that can't be looked at, as of one that has none: NONE. */
 void own_mount_look(const char *directory, struct own_mount *ret_mount);
@@ -38,5 +54,8 @@ bool own_mount_runs(const char *directory);
 struct own_mount_holder;
 MUST_CHECK int own_mount_take(const char *directory, const char *place,
                               struct own_mount_holder **ret_holder, char problem[512]);
+/* Tells who looks what it is served by: at first, and as often as one likes. What can't be told is
+ * not. Takes no holder (NULL), too. */
+void own_mount_tell(struct own_mount_holder *holder, const struct fuse_mount *mount);
 /* Takes NULL. */
 void own_mount_leave(struct own_mount_holder *holder);

@@ -407,6 +407,7 @@ static void thread_enter(struct aside_thread *thread, uint64_t now_ns) {
     bool good = (!thread->follows || thread_go(thread)) && policy_set(0, SCHED_IDLE) == 0;
     atomic_store(&thread->state, ASIDE_YES);
     thread->was_aside = true;
+    atomic_fetch_add_explicit(&thread->entered_count, good, memory_order_relaxed);
     if (!good) {
         aside_leave(thread);
         thread->not_before_ns = now_ns + BACKOFF_MOST_NS;
@@ -472,6 +473,9 @@ void aside_took(struct aside_thread *thread, uint32_t program, bool alone, bool 
         thread->misses = 0;
     }
     if (is_aside) {
+        uint64_t served = atomic_load_explicit(&thread->served_count, memory_order_relaxed);
+
+        atomic_store_explicit(&thread->served_count, served + 1, memory_order_relaxed);
         if (!alone || !aside_serves_one(thread)) {
             aside_leave(thread);
         } else if (begun % MOVES_EVERY == 0) {

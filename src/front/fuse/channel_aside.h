@@ -42,7 +42,9 @@ struct aside_thread {
     int thread_id;
     bool follows; /* the program, from CPU to CPU */
     _Atomic int state;
-    _Atomic uint64_t begun; /* requests */
+    _Atomic uint64_t begun;         /* requests */
+    _Atomic uint64_t served_count;  /* of them, while it stood aside */
+    _Atomic uint64_t entered_count; /* times that it stood aside */
     uint64_t since_ns;
     _Atomic uint64_t not_before_ns; /* it stands aside again */
     /* The watcher's. */

@@ -281,6 +281,17 @@ void channel_threads_wake(struct channel_threads *threads) {
     pthread_mutex_unlock(&threads->mutex);
 }
 
+void channel_threads_count_aside(const struct channel_threads *threads,
+                                 struct fuse_counters *ret_counters) {
+    ret_counters->may_stand_aside = threads->aside != NULL;
+    for (unsigned i = 0; i < threads->wanted_count; i++) {
+        const struct aside_thread *thread = &threads->threads[i].aside;
+
+        ret_counters->stood_aside += atomic_load(&thread->entered_count);
+        ret_counters->served_aside += atomic_load(&thread->served_count);
+    }
+}
+
 void channel_threads_wait(struct channel_threads *threads) {
     pthread_mutex_lock(&threads->mutex);
     while (threads->running_count > 0)

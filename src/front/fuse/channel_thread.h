@@ -38,6 +38,9 @@ MUST_CHECK int channel_threads_start(struct channel_threads *threads);
 bool channel_threads_take_uring(struct channel_threads *threads);
 /* Once, when INIT has been answered. */
 void channel_threads_go(struct channel_threads *threads, enum channel_mode mode);
+/* Fills in what the threads have counted of standing aside. Any thread. */
+void channel_threads_count_aside(const struct channel_threads *threads,
+                                 struct fuse_counters *ret_counters);
 /* Ends the waits of threads that lack a request, or wait for the last to end. */
 void channel_threads_wake(struct channel_threads *threads);
 /* Returns when no thread serves any more. */

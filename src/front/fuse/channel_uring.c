@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 enum {
     ENTRIES_FIRST = 4,        /* of a queue whose CPU is in use */
@@ -460,6 +461,10 @@ bool channel_uring_offer(bool offers) {
     if (file)
         (void)fclose(file);
     return is_good && channel_uring_offered() == offers;
+}
+
+bool channel_uring_is_known(void) {
+    return access(ENABLE_PATH, F_OK) == 0;
 }
 
 bool channel_uring_offered(void) {

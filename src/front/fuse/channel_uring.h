@@ -31,6 +31,8 @@ struct channel_uring;
 
 /* Whether the kernel's module is set to offer it to mounts that are made now. */
 bool channel_uring_offered(void);
+/* Whether it has that setting. */
+bool channel_uring_is_known(void);
 /* Sets it, until the machine starts anew; false: this kernel has no such setting, or this process
  * may not. Other servers of FUSE have to ask for it, too. */
 bool channel_uring_offer(bool offers);

@@ -27,11 +27,22 @@ enum {
 
 #define TIMEOUT_MAX_NS (3600 * NS_PER_S)
 
+#define ENABLE_URING "/sys/module/fuse/parameters/enable_uring"
+#define NO_URING_KERNEL                                                                            \
+    "this kernel offers no FUSE over io_uring: it needs Linux 6.14 and " ENABLE_URING
+#define NO_URING_DENIED                                                                            \
+    "no FUSE over io_uring: " ENABLE_URING " is N, and this process may not set it"
+#define NO_URING_LEFT "no FUSE over io_uring: " ENABLE_URING " is N, and tune=no leaves it as it is"
+#define NO_URING_PROCESS                                                                           \
+    "no FUSE over io_uring: this process gets no io_uring for it, see "                            \
+    "/proc/sys/kernel/io_uring_disabled"
+
 struct fuse_mount {
     struct fuse_options options; /* defaults filled in */
     struct mount_place place;
     bool serving;
-    bool tuned; /* the kernel's setting was changed for it */
+    bool tuned;                   /* the kernel's setting was changed for it */
+    struct fuse_problem no_uring; /* why not, where it was not ruled out */
     struct channel_dev dev;
     struct channel_uring *uring;
     struct front front;
@@ -67,8 +78,13 @@ static void channel_choose(struct fuse_mount *mount) {
     if (options->channel == FUSE_CHANNEL_DEV || channel_uring_offered())
         return;
     mount->tuned = options->tune && channel_uring_offer(true);
-    if (options->channel == FUSE_CHANNEL_ANY && !mount->tuned)
-        options->channel = FUSE_CHANNEL_DEV;
+    if (options->channel == FUSE_CHANNEL_URING || mount->tuned)
+        return;
+    options->channel = FUSE_CHANNEL_DEV;
+    (void)snprintf(mount->no_uring.text, sizeof(mount->no_uring.text), "%s",
+                   !channel_uring_is_known() ? NO_URING_KERNEL
+                   : options->tune           ? NO_URING_DENIED
+                                             : NO_URING_LEFT);
 }
 
 static int options_check(const struct fuse_options *options, struct fuse_problem *problem) {
@@ -142,7 +158,23 @@ static int uring_prepare(struct fuse_mount *mount, struct fuse_problem *problem)
                 ? 0
                 : channel_uring_new(&mount->front, &mount->dev, &mount->uring, problem);
 
-    return channel == FUSE_CHANNEL_URING ? r : 0;
+    if (r < 0 && channel == FUSE_CHANNEL_ANY) {
+        mount->no_uring = *problem;
+        problem->text[0] = '\0';
+        r = 0;
+    }
+    return r;
+}
+
+/* INIT is answered, and io_uring was not taken, or not offered after all. */
+static int uring_missed(struct fuse_mount *mount, bool take_uring, struct fuse_problem *problem) {
+    const char *why = take_uring ? NO_URING_KERNEL : NO_URING_PROCESS;
+
+    if (mount->options.channel == FUSE_CHANNEL_URING)
+        return problem_set(problem, -ERR_NOT_SUPPORTED, "%s", why);
+    if (mount->options.channel == FUSE_CHANNEL_ANY && !mount->no_uring.text[0])
+        return problem_set(&mount->no_uring, 0, "%s", why);
+    return 0;
 }
 
 static int mount_negotiate(struct fuse_mount *mount, bool take_uring,
@@ -161,14 +193,8 @@ static int mount_negotiate(struct fuse_mount *mount, bool take_uring,
         return problem_set(problem, -ERR_NO_MEMORY, "no memory for a FUSE request");
     r = channel_dev_negotiate(&mount->dev, request, &negotiate, problem);
     request_pool_put(pool, request);
-    if (r == 0 && mount->options.channel == FUSE_CHANNEL_URING && !take_uring)
-        return problem_set(problem, -ERR_NOT_SUPPORTED,
-                           "no FUSE over io_uring: this process gets no io_uring for it, see "
-                           "/proc/sys/kernel/io_uring_disabled");
-    if (r == 0 && mount->options.channel == FUSE_CHANNEL_URING && !mount->front.features.uring)
-        return problem_set(problem, -ERR_NOT_SUPPORTED,
-                           "this kernel offers no FUSE over io_uring: it needs Linux 6.14 and "
-                           "/sys/module/fuse/parameters/enable_uring");
+    if (r == 0 && !mount->front.features.uring)
+        r = uring_missed(mount, take_uring, problem);
     return r;
 }
 
@@ -315,6 +341,10 @@ enum fuse_channel fuse_mount_channel(const struct fuse_mount *mount) {
     return mount->front.features.uring ? FUSE_CHANNEL_URING : FUSE_CHANNEL_DEV;
 }
 
+const char *fuse_mount_channel_why(const struct fuse_mount *mount) {
+    return mount->no_uring.text;
+}
+
 int fuse_mount_failure(const struct fuse_mount *mount) {
     return atomic_load(&mount->dev.failure);
 }
@@ -341,11 +371,12 @@ bool fuse_mount_share_met(struct fuse_mount *mount, char ret_line[160]) {
     return true;
 }
 
-void fuse_mount_waits(struct fuse_mount *mount, struct fuse_waits *ret_waits) {
-    *ret_waits = (struct fuse_waits){
+void fuse_mount_counters(const struct fuse_mount *mount, struct fuse_counters *ret_counters) {
+    *ret_counters = (struct fuse_counters){
         .waited = atomic_load(&mount->front.fair.put_count),
         .held_back = atomic_load(&mount->front.fair.share_count),
     };
+    channel_threads_count_aside(mount->threads, ret_counters);
 }
 
 bool fuse_mount_share_last(struct fuse_mount *mount, enum fuse_share share, uint32_t *ret_uid) {

@@ -84,6 +84,8 @@ bool fuse_path_is_dead(const char *path);
 bool fuse_mount_is_there(struct fuse_mount *mount);
 /* What it is served by: FUSE_CHANNEL_DEV or FUSE_CHANNEL_URING. */
 enum fuse_channel fuse_mount_channel(const struct fuse_mount *mount);
+/* With FUSE_CHANNEL_ANY: the line that says why it is not io_uring; else empty. */
+const char *fuse_mount_channel_why(const struct fuse_mount *mount);
 /* Whether the module's enable_uring was N, and was set for it. */
 bool fuse_mount_tuned(const struct fuse_mount *mount);
 /* 0, or the error by which the kernel refused what serves it over io_uring, so that it was ended:
@@ -106,12 +108,15 @@ enum fuse_share { FUSE_SHARE_FILES, FUSE_SHARE_REQUESTS };
 bool fuse_mount_share_last(struct fuse_mount *mount, enum fuse_share share, uint32_t *ret_uid);
 
 /* Since the start. */
-struct fuse_waits {
-    uint64_t waited;    /* requests that waited for their user's turn */
-    uint64_t held_back; /* times that a user was passed over, as he had his share at work */
+struct fuse_counters {
+    uint64_t waited;       /* requests that waited for their user's turn */
+    uint64_t held_back;    /* times that a user was passed over, as he had his share at work */
+    bool may_stand_aside;  /* threads, for the program that they serve (channel_aside.h) */
+    uint64_t stood_aside;  /* times that one did */
+    uint64_t served_aside; /* requests taken up by one that did */
 };
 /* Any thread. */
-void fuse_mount_waits(struct fuse_mount *mount, struct fuse_waits *ret_waits);
+void fuse_mount_counters(const struct fuse_mount *mount, struct fuse_counters *ret_counters);
 
 /* Since the start, of one kind of request. Latencies are from its reading to its reply. */
 struct fuse_operation_statistics {

@@ -1,0 +1,155 @@
+#!/usr/bin/python3
+"""What the requests of a mount come by: `shoal status` tells it of each mount, and where io_uring
+was wanted and can't be had a line of the log says why, and the mount is served by /dev/fuse.
+
+Usage: channel.py SHOAL [TEST...]
+
+SHOAL is the command. The last line counts.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+
+import cluster as clusters
+from cluster import Failed
+from driver import Skipped, drive
+
+WAYS = ("inside", "apart")
+LOGS = {"inside": "shoal.log", "apart": "mount.log"}
+LIMIT_S = 60
+ASIDE_WAIT_S = 20
+
+
+def configure(cluster, way, channel, *more):
+    """Of [mount] in shoal.conf, and what may stand in other sections."""
+    with open(cluster.path("shoal.conf"), encoding="ascii") as file:
+        text = re.sub(r"(?ms)^\[mount\]$.*\Z", "", file.read())
+    lines = [text, "[mount]", f"mount = {way}", f"channel = {channel}", *more]
+    with open(cluster.path("shoal.conf"), "w", encoding="ascii") as file:
+        file.write("\n".join(lines) + "\n")
+
+
+def status_of(cluster):
+    """Of its only mount: the row of JSON, and the lines about it."""
+    result = cluster.run("status", cluster.directory, "--json")
+    mounts = json.loads(result.stdout)["mounts"] if result.returncode == 0 else []
+    text = cluster.run("status", cluster.directory).stdout
+    if len(mounts) != 1 or f"mounted    {cluster.mount}\n" not in text:
+        raise Failed(f"status: {result.stdout}{result.stderr}{text}")
+    return mounts[0], text
+
+
+def expect_channel(cluster, way, name, why):
+    """why: "" where nothing else was wanted, else a part of the reason."""
+    row, text = status_of(cluster)
+    if row["channel"] != name or why not in (row["channel_why"] or "") or \
+            bool(row["channel_why"]) != bool(why):
+        raise Failed(f"{way}: status --json tells {row}")
+    said = f"\nchannel    {name}" + (f": {row['channel_why']}" if why else "") + "\n"
+    if said not in text:
+        raise Failed(f"{way}: status tells {text}")
+    with open(cluster.path(LOGS[way]), encoding="utf-8") as file:
+        lines = [line for line in file if "requests come by /dev/fuse: " in line]
+    if len(lines) != bool(why) or why not in "".join(lines):
+        raise Failed(f"{way}: the log says {lines}")
+
+
+def uring_needed():
+    if not clusters.uring_enable():
+        raise Skipped(f"{clusters.ENABLE_URING}, which is Linux 6.14's")
+
+
+def what_was_asked_for_is_told(cluster, way):
+    """By itself, without a reason."""
+    uring_needed()
+    for channel, name in (("dev", "/dev/fuse"), ("uring", "io_uring"), ("any", "io_uring")):
+        configure(cluster, way, channel)
+        cluster.start()
+        expect_channel(cluster, way, name, "")
+        cluster.stop()
+
+
+def too_few_requests_are_told(cluster, way):
+    """A mount with fewer than io_uring needs; it serves all the same. Who asks for io_uring and
+    nothing else gets the reason instead of a mount."""
+    uring_needed()
+    few = f"[limits]\nmount_requests_max = {2 * (os.cpu_count() or 1) + 1}"
+    configure(cluster, way, "any", few)
+    cluster.start()
+    expect_channel(cluster, way, "/dev/fuse", "set mount_requests_max")
+    for number in range(100):
+        with open(os.path.join(cluster.mount, str(number)), "wb") as file:
+            file.write(b"x")
+    if len(os.listdir(cluster.mount)) != 100:
+        raise Failed("files are missing")
+    cluster.stop()
+    configure(cluster, way, "uring", few)
+    result = cluster.run("up", cluster.directory, "--mount", cluster.mount)
+    if result.returncode != 1 or "set mount_requests_max" not in result.stderr or \
+            os.path.ismount(cluster.mount):
+        raise Failed(f"{way}, uring: {result.returncode}, {result.stderr.strip()}")
+
+
+def a_setting_that_is_left_is_told(cluster, way):
+    """Where the kernel does not offer it, and the mount may not change that: a file that says so
+    lies over the setting, for this start alone."""
+    setting = os.path.join(cluster.top, "setting")
+    with open(setting, "w", encoding="ascii") as file:
+        file.write("N\n")
+    if not os.path.exists(clusters.ENABLE_URING):
+        raise Skipped(clusters.ENABLE_URING)
+    configure(cluster, way, "any", "tune = no")
+    script = f"mount --bind {setting} {clusters.ENABLE_URING} && exec \"$@\""
+    result = subprocess.run(
+        ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh",
+         cluster.shoal, "up", cluster.directory, "--mount", cluster.mount],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    if result.returncode != 0:
+        raise Failed(f"up: {result.stderr.strip()}")
+    expect_channel(cluster, way, "/dev/fuse", "is N, and tune=no leaves it")
+    cluster.stop()
+    with open(setting, encoding="ascii") as file:
+        if file.read() != "N\n":
+            raise Failed("tune = no has changed the setting")
+
+
+def threads_that_stand_aside_are_counted(cluster, way):
+    """One program that asks one thing after another is served so, where that is worth it."""
+    configure(cluster, way, "dev")
+    cluster.start()
+    row, _ = status_of(cluster)
+    if not row["may_stand_aside"]:
+        raise Skipped("the right to stand aside")
+    end_s = time.monotonic() + ASIDE_WAIT_S
+    text = ""
+    while row["served_aside"] == 0 and time.monotonic() < end_s:
+        for number in range(1000):
+            os.close(os.open(os.path.join(cluster.mount, str(number)), os.O_CREAT | os.O_WRONLY))
+        # What a process of its own has counted comes to the daemon a while later.
+        row, text = status_of(cluster)
+    if row["served_aside"] == 0:
+        raise Skipped("CPUs that are dear to wake")
+    if not 1 <= row["stood_aside"] <= row["served_aside"] or \
+            not re.search(r"stood aside [1-9][0-9]* times, and served [1-9]", text):
+        raise Failed(f"status tells {row}, {text}")
+
+
+TESTS = [(test, way) for test in (
+    what_was_asked_for_is_told, too_few_requests_are_told, a_setting_that_is_left_is_told,
+    threads_that_stand_aside_are_counted) for way in WAYS]
+
+
+def main():
+    def play(of):
+        test, way = of
+        with clusters.Cluster(sys.argv[1]) as cluster:
+            test(cluster, way)
+
+    return drive(__doc__, TESTS, play, name=lambda of: f"{of[0].__name__} {of[1]}")
+
+
+sys.exit(main())
