@@ -24,8 +24,8 @@ struct env_command {
 };
 
 /* Right after env_thread_enter: this thread's ring takes commands. -ERR_NOT_SUPPORTED where
- * io_uring, or what commands need of it (Linux 5.19), is refused: the thread has none then, or one
- * that takes only I/O. */
+ * io_uring is missing, or what commands need of it (Linux 5.19), other errors where it is refused:
+ * the thread has none then, or one that takes only I/O. */
 MUST_CHECK int env_commands_enable(struct env *env);
 /* Goes to the kernel with the next flush, poll or wait. At most ENV_COMMANDS_MAX may be out. */
 void env_command_submit(struct env *env, struct env_command *command);

@@ -1,7 +1,9 @@
 /* The contract is in env_command.h. */
 #include "env/env_command.h"
 #include "env/env_linux_internal.h"
+#include "env/errno_map.h"
 #include <assert.h>
+#include <errno.h>
 #include <string.h>
 
 enum { COMMAND_AT = 48 }; /* of the driver's words in a submission of 128 bytes */
@@ -11,7 +13,13 @@ int env_commands_enable(struct env *env) {
 
     assert(loop && loop->ring_state == RING_NONE);
     loop->wide = true;
-    return loop_has_ring(loop) && loop->wide ? 0 : -ERR_NOT_SUPPORTED;
+    if (loop_has_ring(loop) && loop->wide) {
+        return 0;
+    }
+    /* EINVAL: it knows rings, and not these. */
+    return loop->wide_errno == -EINVAL || loop->wide_errno == -ENOSYS
+               ? -ERR_NOT_SUPPORTED
+               : err_from_errno(-loop->wide_errno);
 }
 
 void env_command_submit(struct env *env, struct env_command *command) {

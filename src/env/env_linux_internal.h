@@ -75,8 +75,7 @@ struct env_loop {
     unsigned queued_count;
 
     int poll_fd;
-    bool poll_armed;
-    bool poll_ready;
+    bool poll_armed, poll_ready;
     uint64_t poll_generation;
     int wake_fd;
     bool wake_armed;
@@ -84,7 +83,8 @@ struct env_loop {
     atomic_uint state; /* enum loop_state */
     struct watches watches;
     bool expects;
-    bool wide; /* the ring takes commands, or is to */
+    bool wide;      /* the ring takes commands, or is to */
+    int wide_errno; /* why it takes none, negative */
     struct queue commands;
     unsigned command_count; /* that are out */
     pthread_mutex_t returned_mutex;

@@ -80,8 +80,10 @@ bool loop_has_ring(struct env_loop *loop) {
     unsigned entries = loop->env->ring_entries;
 
     loop->ring_state = RING_REFUSED;
-    loop->wide = loop->wide && loop->env->uring &&
-                 io_uring_queue_init_params(entries, &loop->ring, &wide) == 0;
+    loop->wide_errno = loop->wide && loop->env->uring
+                           ? io_uring_queue_init_params(entries, &loop->ring, &wide)
+                           : -ENOSYS;
+    loop->wide = loop->wide_errno == 0;
     if (loop->wide ||
         (loop->env->uring && (io_uring_queue_init_params(entries, &loop->ring, &fast) == 0 ||
                               io_uring_queue_init_params(entries, &loop->ring, &plain) == 0))) {

@@ -9,6 +9,7 @@
 #include "front/fuse/fuse.h"
 #include "fuse_server.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,6 +105,18 @@ static uint64_t answer(struct service *service, const struct command *command) {
     return UINT64_MAX;
 }
 
+enum fuse_channel fuse_server_channel(void) {
+    const char *word = getenv("SHOAL_CHANNEL");
+
+    return word && strcmp(word, "uring") == 0 ? FUSE_CHANNEL_URING : FUSE_CHANNEL_DEV;
+}
+
+static enum fuse_channel channel_of(const struct fuse_server_options *options) {
+    if (options->channel != FUSE_CHANNEL_ANY)
+        return options->channel;
+    return options->requests_max > 0 ? FUSE_CHANNEL_DEV : fuse_server_channel();
+}
+
 /* The process: serves until it is told to stop, or nobody is there to tell it. */
 static int serve(struct service *service, const struct fuse_server_options *options,
                  const char *path) {
@@ -119,7 +132,7 @@ static int serve(struct service *service, const struct fuse_server_options *opti
         .thread_enter = thread_enter,
         .thread_leave = thread_leave,
         .thread_idle = thread_idle,
-        .channel = options->channel,
+        .channel = channel_of(options),
         .context = service,
     };
     struct fuse_problem problem;
@@ -148,11 +161,23 @@ static int serve(struct service *service, const struct fuse_server_options *opti
     return 0;
 }
 
+static bool uring_enable(void) {
+    int fd = open("/sys/module/fuse/parameters/enable_uring", O_RDWR | O_CLOEXEC);
+    char is = 0;
+    bool good = fd >= 0 && read(fd, &is, 1) == 1 && (is == 'Y' || pwrite(fd, "Y", 1, 0) == 1);
+
+    if (fd >= 0)
+        (void)close(fd);
+    return good;
+}
+
 const char *fuse_server_missing(void) {
     if (access("/dev/fuse", F_OK) < 0)
         return "/dev/fuse is missing";
     if (geteuid() != 0)
         return "mounting needs root";
+    if (fuse_server_channel() == FUSE_CHANNEL_URING && !uring_enable())
+        return "/sys/module/fuse/parameters/enable_uring, which is Linux 6.14's, can't be set";
     return NULL;
 }
 

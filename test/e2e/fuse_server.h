@@ -34,8 +34,12 @@ enum fuse_server_question {
     SERVER_STOP,         /* fuse_mount_stop; the answer is how many files stayed open */
 };
 
-/* 0, or why nothing can be mounted here. */
+/* NULL, or why nothing can be mounted here. Lets the kernel offer io_uring where that is asked for,
+ * for good, as mounts do. */
 const char *fuse_server_missing(void);
+/* What SHOAL_CHANNEL asks for, "dev" (also where nothing does) or "uring". A server takes that
+ * where its options leave it open, but /dev/fuse where they give it few requests. */
+enum fuse_channel fuse_server_channel(void);
 /* Fails the test when it doesn't mount. At an existing path when given, else in a new folder. */
 struct fuse_server fuse_server_start(const struct fuse_server_options *options, const char *path);
 uint64_t fuse_server_ask(struct fuse_server *server, enum fuse_server_question question,

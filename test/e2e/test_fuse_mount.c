@@ -319,7 +319,8 @@ static void test_refusals(void **state) {
     };
     const struct env_linux_options env_options = {.root = "/"};
     const struct memory_shoal_options memory = {.mode = MEMORY_SHOAL_INLINE};
-    struct fuse_options options = {.client = memory_shoal_new(&memory)};
+    struct fuse_options options = {.client = memory_shoal_new(&memory),
+                                   .channel = fuse_server_channel()};
     char folder[] = "/tmp/shoal-fuse-XXXXXX";
     struct stat before;
     struct stat after;
@@ -361,7 +362,8 @@ static void test_refusals(void **state) {
 static void test_few_descriptors(void **state) {
     const struct env_linux_options env_options = {.root = "/"};
     const struct memory_shoal_options memory = {.mode = MEMORY_SHOAL_INLINE};
-    struct fuse_options options = {.client = memory_shoal_new(&memory), .thread_count = 2};
+    struct fuse_options options = {
+        .client = memory_shoal_new(&memory), .channel = fuse_server_channel(), .thread_count = 2};
     char folder[] = "/tmp/shoal-fuse-XXXXXX";
     struct fuse_mount *mount = NULL;
     struct rlimit before;
@@ -403,7 +405,7 @@ static void test_few_descriptors(void **state) {
 static void test_links_on_the_way(void **state) {
     const struct env_linux_options env_options = {.root = "/"};
     const struct memory_shoal_options memory = {.mode = MEMORY_SHOAL_INLINE};
-    struct fuse_options options = {.client = memory_shoal_new(&memory)};
+    struct fuse_options options = {.channel = fuse_server_channel()};
     char folder[] = "/tmp/shoal-fuse-XXXXXX";
     char link[64], mounted[128], beyond[128];
     struct channel_way way;
@@ -411,6 +413,7 @@ static void test_links_on_the_way(void **state) {
 
     (void)state;
     server = fuse_server_start(&plain, NULL);
+    options.client = memory_shoal_new(&memory); /* Not the server's, too. */
     name = strrchr(server.path, '/') + 1;
     assert_non_null(mkdtemp(folder));
     (void)snprintf(link, sizeof(link), "%s-link", folder);
@@ -448,10 +451,11 @@ static void test_links_on_the_way(void **state) {
 static void test_busy_mount_point(void **state) {
     const struct env_linux_options env_options = {.root = "/"};
     const struct memory_shoal_options memory = {.mode = MEMORY_SHOAL_INLINE};
-    struct fuse_options options = {.client = memory_shoal_new(&memory)};
+    struct fuse_options options = {.channel = fuse_server_channel()};
 
     (void)state;
     server = fuse_server_start(&plain, NULL);
+    options.client = memory_shoal_new(&memory); /* Not the server's, too. */
     assert_int_equal(env_linux_new(&env_options, &options.env), 0);
     options.mount_point = server.path;
     refuse(&options, -ERR_IN_USE, "fuse.shoal");
@@ -527,6 +531,25 @@ static void test_crowd_with_few_requests(void **state) {
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(all); i++)
         crowd_run(&all[i]);
+}
+
+/* As few as io_uring needs: entries of all CPUs, and those of threads and INIT. */
+static void test_crowd_with_few_entries(void **state) {
+    static const enum memory_shoal_mode modes[] = {MEMORY_SHOAL_INLINE, MEMORY_SHOAL_JOB,
+                                                   MEMORY_SHOAL_THREAD};
+
+    (void)state;
+    if (fuse_server_channel() != FUSE_CHANNEL_URING)
+        skip();
+    for (size_t i = 0; i < ARRAY_SIZE(modes); i++) {
+        const struct fuse_server_options options = {
+            .mode = modes[i],
+            .channel = FUSE_CHANNEL_URING,
+            .requests_max = 5 * (uint32_t)sysconf(_SC_NPROCESSORS_CONF) + 3,
+        };
+
+        crowd_run(&options);
+    }
 }
 
 /* Gone in the middle of it: everyone gets an error, nobody waits for ever, nothing stays open. */
@@ -640,6 +663,7 @@ int main(void) {
         LIFE_TEST(test_links_on_the_way),
         LIFE_TEST(test_busy_mount_point),
         LIFE_TEST(test_crowd_with_few_requests),
+        LIFE_TEST(test_crowd_with_few_entries),
         LIFE_TEST(test_stop_under_a_crowd),
         LIFE_TEST(test_refused_commands_end_the_mount),
     };

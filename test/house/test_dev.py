@@ -48,7 +48,7 @@ DRIVERS = {"quickstart": 3, "posix": 4, "kill": 1, "power": 9, "fsck": 5, "refus
            "programs": 7, "rings": 8, "mount": 15, "nodes": 16, "soak": 13,
            "soak_finds": 14, "namespaces": 17, "many": 18, "chaos": 19,
            "counts": 20, "attack": 21, "versions": 22, "lost": 23, "doctor": 24,
-           "guard": 25, "fsx": 26, "storm": 27, "limits": 28, "damage": 29,
+           "guard": 25, "fsx": 26, "storm": 27, "limits": 28, "damage": 29, "channel": 33,
            "flight": 30, "fsck_away": 31,
            "rebuild": 32}
 PLANNER = {"run": 10, "docs": 11, "page": 12}

@@ -95,12 +95,13 @@ static void thread_drain(struct channel_thread *thread) {
 }
 
 /* Tells the starter how it went. */
-static void thread_report(struct channel_thread *thread, int result, bool takes_uring) {
+static void thread_report(struct channel_thread *thread, int result, int uring_result) {
     struct channel_threads *all = thread->all;
 
     pthread_mutex_lock(&all->mutex);
     all->started_count++;
-    all->uring_refused = all->uring_refused || !takes_uring;
+    if (all->uring_result == 0)
+        all->uring_result = uring_result;
     if (result < 0)
         all->start_result = result;
     else
@@ -156,12 +157,12 @@ static void thread_serve(struct channel_thread *thread) {
     }
 }
 
-static void thread_work(struct channel_thread *thread, bool takes_uring) {
+static void thread_work(struct channel_thread *thread, int uring_result) {
     const struct fuse_options *options = thread->all->options;
 
     if (options->thread_enter)
         options->thread_enter(options->context);
-    thread_report(thread, 0, takes_uring);
+    thread_report(thread, 0, uring_result);
     thread_serve(thread);
     thread_drain(thread);
     env_loop_disarm(options->env);
@@ -180,9 +181,9 @@ static void *thread_main(void *context) {
     channel_thread_flushes();
     r = env_thread_enter(env);
     if (r < 0)
-        thread_report(thread, r, false);
+        thread_report(thread, r, r);
     else
-        thread_work(thread, thread->all->uring && env_commands_enable(env) == 0);
+        thread_work(thread, thread->all->uring ? env_commands_enable(env) : 0);
     thread_end(thread);
     if (r == 0)
         env_thread_leave(env);
@@ -254,13 +255,13 @@ int channel_threads_start(struct channel_threads *threads) {
     return r;
 }
 
-bool channel_threads_take_uring(struct channel_threads *threads) {
-    bool take;
+int channel_threads_uring_result(struct channel_threads *threads) {
+    int r;
 
     pthread_mutex_lock(&threads->mutex);
-    take = threads->uring && !threads->uring_refused;
+    r = threads->uring_result;
     pthread_mutex_unlock(&threads->mutex);
-    return take;
+    return r;
 }
 
 void channel_threads_go(struct channel_threads *threads, enum channel_mode mode) {

@@ -34,8 +34,8 @@ struct channel_threads *channel_threads_new(const struct channel_threads_options
 /* Answers when all are ready, with -ERR_NO_DEVICE, -ERR_NO_MEMORY, -ERR_BUSY, or what
  * env_thread_enter answered. They serve once channel_threads_go has said what. */
 MUST_CHECK int channel_threads_start(struct channel_threads *threads);
-/* Behind it: whether all that are to can serve queues of io_uring. */
-bool channel_threads_take_uring(struct channel_threads *threads);
+/* Behind it: 0, or by which error one that is to serve a queue of io_uring can't. */
+MUST_CHECK int channel_threads_uring_result(struct channel_threads *threads);
 /* Once, when INIT has been answered. */
 void channel_threads_go(struct channel_threads *threads, enum channel_mode mode);
 /* Fills in what the threads have counted of standing aside. Any thread. */

@@ -52,7 +52,7 @@ struct channel_threads {
     unsigned started_count; /* that are ready, or failed to be */
     unsigned running_count;
     int start_result;
-    bool uring_refused; /* to one of them */
+    int uring_result; /* 0, or by which error one of them gets no io_uring */
     struct channel_thread threads[];
 };
 

@@ -34,7 +34,7 @@ enum {
     "no FUSE over io_uring: " ENABLE_URING " is N, and this process may not set it"
 #define NO_URING_LEFT "no FUSE over io_uring: " ENABLE_URING " is N, and tune=no leaves it as it is"
 #define NO_URING_PROCESS                                                                           \
-    "no FUSE over io_uring: this process gets no io_uring for it, see "                            \
+    "no FUSE over io_uring: this process gets no io_uring for it (%s), see "                       \
     "/proc/sys/kernel/io_uring_disabled"
 
 struct fuse_mount {
@@ -166,23 +166,26 @@ static int uring_prepare(struct fuse_mount *mount, struct fuse_problem *problem)
     return r;
 }
 
-/* INIT is answered, and io_uring was not taken, or not offered after all. */
-static int uring_missed(struct fuse_mount *mount, bool take_uring, struct fuse_problem *problem) {
-    const char *why = take_uring ? NO_URING_KERNEL : NO_URING_PROCESS;
+/* INIT is answered, and io_uring was not taken (result < 0), or not offered after all. */
+static int uring_missed(struct fuse_mount *mount, int result, struct fuse_problem *problem) {
+    bool is_forced = mount->options.channel == FUSE_CHANNEL_URING;
+    struct fuse_problem *why = is_forced ? problem : &mount->no_uring;
 
-    if (mount->options.channel == FUSE_CHANNEL_URING)
-        return problem_set(problem, -ERR_NOT_SUPPORTED, "%s", why);
-    if (mount->options.channel == FUSE_CHANNEL_ANY && !mount->no_uring.text[0])
-        return problem_set(&mount->no_uring, 0, "%s", why);
-    return 0;
+    if (!mount->uring)
+        return 0; /* That was told. */
+    if (result < 0)
+        (void)problem_set(why, result, NO_URING_PROCESS, err_text(result));
+    else
+        (void)problem_set(why, result, NO_URING_KERNEL);
+    return is_forced ? -ERR_NOT_SUPPORTED : 0;
 }
 
-static int mount_negotiate(struct fuse_mount *mount, bool take_uring,
-                           struct fuse_problem *problem) {
+static int mount_negotiate(struct fuse_mount *mount, struct fuse_problem *problem) {
+    int uring_result = channel_threads_uring_result(mount->threads);
     const struct negotiate_options negotiate = {
         .write_bytes_max = mount->options.write_bytes_max,
         .background_max = MIN(mount->options.requests_max, (uint32_t)BACKGROUND_MAX),
-        .take_uring = take_uring,
+        .take_uring = mount->uring && uring_result == 0,
         .refuse_direct = mount->options.refuse_direct,
     };
     struct request_pool *pool = &mount->front.requests;
@@ -194,7 +197,7 @@ static int mount_negotiate(struct fuse_mount *mount, bool take_uring,
     r = channel_dev_negotiate(&mount->dev, request, &negotiate, problem);
     request_pool_put(pool, request);
     if (r == 0 && !mount->front.features.uring)
-        r = uring_missed(mount, take_uring, problem);
+        r = uring_missed(mount, uring_result, problem);
     return r;
 }
 
@@ -217,7 +220,7 @@ static int mount_serve(struct fuse_mount *mount, struct fuse_problem *problem) {
     if (r < 0)
         return problem_set(problem, r, "the threads of the mount could not be started: %s",
                            err_text(r));
-    r = mount_negotiate(mount, channel_threads_take_uring(mount->threads), problem);
+    r = mount_negotiate(mount, problem);
     if (r < 0)
         return r;
     /* Its entries have requests of the pool. */
