@@ -10,7 +10,7 @@ import os
 import shutil
 import subprocess
 
-from mounts import Failed, command, cpu_s, forget, is_mounted, stopping
+from mounts import Failed, channel_logged, command, cpu_s, forget, is_mounted, stopping
 from nodes import free_port
 
 META = ("create", "stat", "open", "unlink")
@@ -46,6 +46,7 @@ class Afar:
         self.addresses = [f"{host}:{free_port(host)}" for host in ("127.0.0.1", "127.0.0.2")]
         self.key, self.mount_key = (os.path.join(self.top, name) for name in ("key", "mount.key"))
         self.is_made = False
+        self.channel = None  # what the mount's requests come by
 
     def directory(self, number):
         return os.path.join(self.top, f"node{number}")
@@ -65,8 +66,10 @@ class Afar:
         self.mount()
 
     def mount(self):
+        log = os.path.join(self.top, "mount.log")
         command([self.shoal, "mount", self.addresses[0], self.root, "--key", self.mount_key, "-o",
-                 "log=" + os.path.join(self.top, "mount.log")])
+                 "log=" + log])
+        self.channel = channel_logged(log)
 
     def again(self):
         """The mount anew: servers stay as they are."""
@@ -108,6 +111,7 @@ class Afar:
 
 def rows_of(bench, place, words, phase):
     """A row of `shoal bench`, with what servers and client used beside, where that is known."""
+    bench.channel = getattr(place, "channel", None) or bench.channel
     before = place.cpu_s() if isinstance(place, Afar) else (0.0, 0.0)
     text = command([bench.shoal, "bench", words[0], place.root, *words[1:], "--phases", phase,
                     "--json"])

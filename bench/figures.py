@@ -6,12 +6,13 @@ Usage: figures.py JSON PAGE
 Rewrites in PAGE, from what `run.py --json` has written, its table and what is between the two lines
 that SUMMARY has (summary.py), and beside PAGE its picture; nothing else in PAGE changes.
 
-A row: {name, value, unit, limit, limit_is, ratio, quartiles, budget, runs, date, commit}. runs has
+A row: {name, value, unit, limit, limit_is, ratio, quartiles, budget, runs, date, commit, channel}.
+channel is what requests of our mount came by, /dev/fuse or io_uring, where there was one. runs has
 [value, limit] of each run, limit null where there is none; value and limit are their medians, ratio
 is the median of the runs' ratios value / limit, so above 1 is better for rates and worse for times
 and CPU; quartiles are those of the ratios, from five runs on. A budget is of the ratio where there
-is a limit, else of the value; "" is none. Older rows may lack quartiles, date, commit, or
-their runs.
+is a limit, else of the value; "" is none. Older rows may lack quartiles, date, commit, channel,
+or their runs.
 """
 
 import json
@@ -57,9 +58,16 @@ def is_met(row):
     return BOUNDS[bound](row["value"] if row["ratio"] is None else row["ratio"], float(number))
 
 
+def name_of(row):
+    """With the channel, unless the name has it."""
+    channel = row.get("channel")
+    return row["name"] if not channel or f"over {channel}" in row["name"] else \
+        f"{row['name']}, over {channel}"
+
+
 def line_of(row):
     limit = "" if row["limit"] is None else f"{row['limit']:12.4g} {row['ratio']:7.2f}"
-    return (f"{row['name']:44s} {row['value']:12.4g} {row['unit']:9s} {limit:20s} {row['budget']} "
+    return (f"{name_of(row):44s} {row['value']:12.4g} {row['unit']:9s} {limit:20s} {row['budget']} "
             f"({row['limit_is']})")
 
 
@@ -106,7 +114,7 @@ def ratio_text(row):
 
 def cells_of(row):
     met = {None: "-", True: "yes", False: "**no**"}[is_met(row)]
-    return [row["name"], f"{number(row['value'])} {row['unit']}",
+    return [name_of(row), f"{number(row['value'])} {row['unit']}",
             "-" if row["limit"] is None else number(row["limit"]), row["limit_is"] or "-",
             ratio_text(row), row["budget"] or "-", met,
             " ".join(filter(None, (row.get("date"), row.get("commit")))) or "-"]

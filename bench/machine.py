@@ -2,6 +2,8 @@
 
 import contextlib
 import os
+import signal
+import sys
 import time
 
 from mounts import Failed
@@ -11,55 +13,90 @@ from mounts import Failed
 POLL_PATH = "/sys/module/haltpoll/parameters/guest_halt_poll_ns"
 POLL_NS = 200000
 URING_PATH = "/sys/module/fuse/parameters/enable_uring"
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LOOK_S = 1.0
 SHARE_MAX = 0.05  # of one processor
 
 
-def poll_read():
+def setting_read(path):
     """None: this machine has no such setting."""
     try:
-        with open(POLL_PATH, encoding="ascii") as file:
-            return int(file.read())
+        with open(path, encoding="ascii") as file:
+            return file.read().strip()
     except OSError:
         return None
 
 
+def setting_write(path, value):
+    with open(path, "w", encoding="ascii") as file:
+        file.write(f"{value}\n")
+
+
+def end_by_signal(number, _):
+    """By an exception, so that what is to be put back is, and mounts are ended. A second signal
+    does not get in between."""
+    for one in ENDING:
+        signal.signal(one, signal.SIG_IGN)
+    sys.exit(128 + number)
+
+
+@contextlib.contextmanager
+def kept(*paths):
+    """While it lasts settings may change, by whomever: mounts set enable_uring. When it ends they
+    are as before, however it ends. Without paths: all that figures depend on."""
+    before = {path: setting_read(path) for path in paths or (POLL_PATH, URING_PATH)}
+    try:
+        yield
+    finally:
+        for path, value in before.items():
+            if value is not None and setting_read(path) != value:
+                setting_write(path, value)
+
+
+@contextlib.contextmanager
+def kept_to_the_end():
+    """Of all settings, for a whole program: also where a signal ends it."""
+    before = {one: signal.signal(one, end_by_signal) for one in ENDING}
+    try:
+        with kept():
+            yield
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+
+
+def poll_read():
+    value = setting_read(POLL_PATH)
+    return None if value is None else int(value)
+
+
 def poll_write(value_ns):
-    with open(POLL_PATH, "w", encoding="ascii") as file:
-        file.write(f"{value_ns}\n")
+    setting_write(POLL_PATH, value_ns)
 
 
 @contextlib.contextmanager
 def idle_polls(value_ns):
-    """While it lasts, idle processors poll so long; as before when it ends, also by a signal that
-    ends the program by an exception. None: as they do."""
+    """While it lasts, idle processors poll so long. None: as they do."""
     if value_ns is None:
         yield
         return
-    before_ns = poll_read()
-    if before_ns is None:
+    if poll_read() is None:
         raise Failed(f"{POLL_PATH} is not here: idle processors are as they are")
-    try:
+    with kept(POLL_PATH):
         poll_write(value_ns)
         yield
-    finally:
-        poll_write(before_ns)
 
 
 @contextlib.contextmanager
 def uring_offered():
     """While it lasts the kernel offers FUSE over io_uring to mounts; False: it can't."""
-    before = None
-    try:
-        with contextlib.suppress(OSError):
-            with open(URING_PATH, "r+", encoding="ascii") as file:
-                before = file.read().strip()
-                file.write("Y\n")
-        yield before is not None
-    finally:
-        if before is not None:
-            with open(URING_PATH, "w", encoding="ascii") as file:
-                file.write(before + "\n")
+    with kept(URING_PATH):
+        try:
+            setting_write(URING_PATH, "Y")
+        except OSError:
+            yield False
+        else:
+            yield True
 
 
 def ticks():

@@ -192,6 +192,7 @@ class Cluster:
         self.sizes = sizes or {}
         self.process_id = None
         self.started_s = None  # how long the last start took
+        self.channel = None  # what the requests of its mount come by, as of the last start
         os.makedirs(data)
         os.makedirs(root, exist_ok=True)
 
@@ -204,6 +205,8 @@ class Cluster:
         command([self.shoal, "up", self.data, "--mount", self.root])
         os.listdir(self.root)
         self.started_s = time.monotonic() - started_s
+        told = json.loads(command([self.shoal, "status", self.data, "--json"]))
+        self.channel = told["mounts"][0]["channel"]
         with open(os.path.join(self.data, "lock"), encoding="ascii") as file:
             self.process_id = int(file.read())
         return self.started_s
@@ -250,6 +253,12 @@ class Cluster:
             subprocess.run([self.shoal, "down", self.data], capture_output=True, check=False)
             self.process_id = None
         shutil.rmtree(self.data, ignore_errors=True)
+
+
+def channel_logged(path):
+    """Of a mount by a process of its own, by its log."""
+    with open(path, encoding="utf-8") as file:
+        return "io_uring" if "requests come by io_uring" in file.read() else "/dev/fuse"
 
 
 def descriptors_raise(process_id):

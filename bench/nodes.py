@@ -12,7 +12,7 @@ import socket
 import subprocess
 import time
 
-from mounts import Failed, command, cpu_clock_s
+from mounts import Failed, channel_logged, command, cpu_clock_s
 
 MDTS = 4
 THREADS = 8  # of programs, for each metadata target or in all
@@ -57,6 +57,7 @@ class Nodes:
     .root is a mount by a process of its own, by TCP with a key."""
 
     def __init__(self, bench):
+        self.bench = bench
         self.shoal = bench.shoal
         self.top = bench.folder("nodes")
         self.root = bench.folder("mount")
@@ -75,6 +76,7 @@ class Nodes:
         command([self.shoal, "key", "mount", self.key, mount_key])
         command([self.shoal, "mount", self.addresses[0], self.root, "--key", mount_key, "-o",
                  "log=" + os.path.join(self.top, "mount.log")])
+        self.bench.channel = channel_logged(os.path.join(self.top, "mount.log"))
 
     def directory(self, number):
         return os.path.join(self.top, f"node{number}")

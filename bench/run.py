@@ -3,7 +3,8 @@
 
 Usage: run.py [--json FILE | --resume FILE] [--smoke] [--only PART] [--runs N] BUILD WORK
 
-BUILD is the release build, WORK an empty folder on the medium that is measured. Compared systems
+BUILD is the release build, WORK an empty folder on the medium that is measured, which is removed.
+Settings of the machine are put back at each end, by a signal too. Compared systems
 take turns, run by run, each started alone for its turn; a figure is the median of its runs, a ratio
 the median of the runs' ratios (figures.py has the fields of a row). --resume: rows that FILE has
 stay unless they are measured again, so that parts may be measured one after another. --smoke: fewer
@@ -15,7 +16,6 @@ import argparse
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -47,6 +47,7 @@ class Bench:
         self.before = figures.load(options.resume) if options.resume else []
         self.commit = commit_of(self.build)
         self.serial = 0
+        self.channel = None  # what the mount of ours that was measured last was served by
 
     def folder(self, name):
         self.serial += 1
@@ -64,12 +65,15 @@ class Bench:
         """pairs: (value, limit) of each run; a limit of None: there is none."""
         row = figures.row_of(name, unit, pairs, limit_is, budget)
         row.update(date=time.strftime("%Y-%m-%d"), commit=self.commit)
+        if self.channel:
+            row.update(channel=self.channel)
         self.rows.append(row)
         self.save()
         print(figures.line_of(self.rows[-1]), flush=True)
 
     def run(self, place, *words):
         """Rows of `shoal bench`, by name, each with the server's CPU time beside."""
+        self.channel = getattr(place, "channel", None) or self.channel
         before_s = self.server_s(place)
         text = command([self.shoal, "bench", words[0], place.root, *words[1:], "--json"])
         rows = {row["name"]: row for row in json.loads(text)}
@@ -183,9 +187,17 @@ def main():
     options = parser.parse_args()
     if options.runs < 1:
         parser.error("--runs takes a number from 1")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so mounts are ended
     os.makedirs(options.work, exist_ok=True)
-    bench = Bench(options)
+    try:
+        with machine.kept_to_the_end():
+            return measure(Bench(options), options)
+    finally:
+        # With care, as a mount may have been left there.
+        subprocess.run(["rm", "-rf", "--one-file-system", options.work], check=False)
+
+
+def measure(bench, options):
+    """The parts that are wanted, one after another; the exit status."""
     if not bench.passthrough:
         print("run.py: libfuse's passthrough_ll is not here (package libfuse3-dev 3.14): its rows "
               "are left out", file=sys.stderr)
@@ -194,6 +206,7 @@ def main():
         if options.only not in (None, name):
             continue
         begun_s = time.monotonic()
+        bench.channel = None
         try:
             if not options.smoke:
                 machine.check_quiet()

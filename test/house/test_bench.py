@@ -3,6 +3,7 @@ table is made from them alone, and that the compared systems take turns."""
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -83,10 +84,29 @@ class Rows(unittest.TestCase):
             self.assertEqual(figures.load(path), ROWS)
 
 
+CHANGES = """
+import os, sys, time
+sys.dont_write_bytecode = True
+sys.path.insert(0, sys.argv[1])
+import machine
+machine.POLL_PATH, machine.URING_PATH = (os.path.join(sys.argv[2], name)
+                                         for name in ("setting", "uring"))
+with machine.kept_to_the_end():
+    for path in filter(os.path.exists, (machine.POLL_PATH, machine.URING_PATH)):
+        machine.setting_write(path, "9")
+    with machine.idle_polls(200000):
+        print("changed", flush=True)
+        if sys.argv[3] == "fails":
+            raise KeyError
+        time.sleep(60 if sys.argv[3] == "waits" else 0)
+"""
+
+
 class Machine(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
+        self.folder = folder.name
         path = os.path.join(folder.name, "setting")
         for name, value in (("POLL_PATH", path), ("LOOK_S", 1.0)):
             self.addCleanup(setattr, machine, name, getattr(machine, name))
@@ -108,6 +128,32 @@ class Machine(unittest.TestCase):
             with machine.idle_polls(0):
                 self.fail("it went on")
 
+    def end_one(self, how, number=None):
+        """A program that changes both settings, as mounts do, and ends so; its exit status."""
+        with subprocess.Popen([sys.executable, "-c", CHANGES, BENCH, self.folder, how],
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, text=True) as process:
+            self.assertEqual(process.stdout.readline(), "changed\n")
+            if number:
+                process.send_signal(number)
+            return process.wait(timeout=60)
+
+    def test_settings_are_put_back_at_each_end(self):
+        ends = [("goes", None, 0), ("fails", None, 1)]
+        ends += [("waits", one, 128 + one) for one in
+                 (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
+        for how, number, status in ends:
+            with self.subTest(how=how, number=number):
+                for name, value in (("setting", "7"), ("uring", "N")):
+                    machine.setting_write(os.path.join(self.folder, name), value)
+                self.assertEqual(self.end_one(how, number), status)
+                self.assertEqual([machine.setting_read(os.path.join(self.folder, name))
+                                  for name in ("setting", "uring")], ["7", "N"])
+        os.unlink(os.path.join(self.folder, "uring"))
+        machine.setting_write(os.path.join(self.folder, "setting"), "7")
+        with self.subTest("a machine without one of them"):
+            self.assertEqual(self.end_one("goes"), 0)
+
     def look(self, parent):
         """One process that has run for as long as was looked, and whose it is."""
         looks = [{os.getpid(): (5, "python3", 1), 70000: (0, "other", parent)},
@@ -123,6 +169,16 @@ class Machine(unittest.TestCase):
 
 
 class Page(unittest.TestCase):
+    def test_a_row_tells_the_channel_once(self):
+        row = figures.row_of("mount read", "MB/s", [(1.0, None)], "", "")
+        for name, channel, told in (("mount read", None, "mount read"),
+                                    ("mount read", "/dev/fuse", "mount read, over /dev/fuse"),
+                                    ("read, over io_uring: x", "io_uring",
+                                     "read, over io_uring: x")):
+            row.update(name=name, channel=channel)
+            self.assertEqual(figures.cells_of(row)[0], told)
+            self.assertTrue(figures.line_of(row).startswith(told))
+
     def test_only_the_table_and_the_summary_are_made_anew(self):
         wanted = PAGE.replace("|---|\n| old | 1 |", "\n".join(figures.HEAD[1:] + LINES))
         wanted = wanted.replace("\nold\n", "\n\n\n")
