@@ -93,6 +93,20 @@ static void label_print(enum doctor_setting setting, const char *of, char ret_la
              of);
 }
 
+/* Whether mounts are offered io_uring, and who makes it so. */
+static const char *uring_advice(const struct doctor_row *row) {
+    if (row->state == DOCTOR_ABSENT) {
+        return "no io_uring for mounts: Linux 6.14 has it";
+    }
+    if (strcmp(row->value, DOCTOR_URING_DISABLED) == 0) {
+        return "no process gets io_uring: `sysctl kernel.io_uring_disabled=0`";
+    }
+    return strcmp(row->value, "Y") == 0
+               ? "nothing: mounts are offered io_uring"
+               : "mounts are not offered io_uring until one by root sets it, unless told tune=no; "
+                 "or `echo Y >/sys/module/fuse/parameters/enable_uring`";
+}
+
 static void advice_print(const struct doctor_row *row, char ret_text[TEXT_BYTES]) {
     static const char *const advice[DOCTOR_SETTING_COUNT] = {
         [DOCTOR_SLEEP] = "`cpupower idle-set -D 20`",
@@ -105,6 +119,8 @@ static void advice_print(const struct doctor_row *row, char ret_text[TEXT_BYTES]
 
     if (row->state == DOCTOR_UNREADABLE) {
         snprintf(ret_text, TEXT_BYTES, "cannot be read: %s", err_text(row->error));
+    } else if (row->setting == DOCTOR_URING) {
+        snprintf(ret_text, TEXT_BYTES, "%s", uring_advice(row));
     } else if (row->state == DOCTOR_GOOD || row->state == DOCTOR_ABSENT) {
         snprintf(ret_text, TEXT_BYTES, "-");
     } else if (row->is_changed_by_fix && row->denied < 0) {

@@ -97,20 +97,26 @@ static void row_ask_denied(struct doctor_look *look, struct doctor_row *row) {
     }
 }
 
-/* What mounts that ask for it need; which of the two ways is faster is a matter of the load. */
+/* Whether mounts are offered io_uring. None of its values costs anything: a mount that may sets it
+ * by itself, and /dev/fuse is as good for some loads. */
 static void look_at_uring(struct doctor_look *look) {
     struct doctor_row *row = row_add(look, DOCTOR_URING);
+    char disabled[DOCTOR_VALUE_BYTES];
 
     snprintf(row->path, sizeof row->path, "/sys/module/fuse/parameters/enable_uring");
-    snprintf(row->wanted, sizeof row->wanted, "either");
+    snprintf(row->wanted, sizeof row->wanted, "Y");
     int r = doctor_value_read(look->root, row->path, row->value);
     if (r == 0 && strcmp(row->value, "Y") != 0 && strcmp(row->value, "N") != 0) {
         r = -ERR_MALFORMED;
     }
     if (r < 0) {
         row_set_error(row, r);
-    } else {
-        row->state = DOCTOR_GOOD;
+        return;
+    }
+    row->state = DOCTOR_GOOD;
+    if (doctor_value_read(look->root, "/proc/sys/kernel/io_uring_disabled", disabled) == 0 &&
+        strcmp(disabled, "2") == 0) {
+        snprintf(row->value, sizeof row->value, DOCTOR_URING_DISABLED);
     }
 }
 

@@ -19,6 +19,9 @@ enum doctor_setting {
     DOCTOR_SETTING_COUNT
 };
 
+/* In place of enable_uring's Y or N: no process gets io_uring. */
+#define DOCTOR_URING_DISABLED "disabled"
+
 enum doctor_state {
     DOCTOR_GOOD,
     DOCTOR_COSTS,      /* speed */

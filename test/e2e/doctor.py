@@ -128,7 +128,7 @@ def it_tells(shoal):
     with Machine(shoal, POOR) as machine:
         lines = machine.expect("doctor", [], 1).splitlines()
         rows = {line.split()[0]: line for line in lines[1:]}
-        wanted = {"enable_uring": "-",
+        wanted = {"enable_uring": "not offered io_uring until one by root sets it",
                   "guest_halt_poll_ns": "`shoal doctor --fix`",
                   "guest_halt_poll_grow_start": "`shoal doctor --fix`",
                   "idle_sleep_us": "cpupower", "read_ahead_kb": "`shoal doctor --fix`",
@@ -141,6 +141,22 @@ def it_tells(shoal):
             if text not in rows[name][at:] or rows[name][at - 2:at] != "  ":
                 raise Failed(f"it says {rows[name]}")
         machine.expect_files("doctor", POOR)
+
+
+def it_tells_whether_io_uring_is_offered(shoal):
+    """And what to do about it; none of it is a fault."""
+    disabled = {"proc/sys/kernel/io_uring_disabled": "2\n"}
+    for files, value, text in (
+            (RICH, "Y", "mounts are offered io_uring"),
+            (RICH | {"proc/sys/kernel/io_uring_disabled": "0\n"}, "Y", "are offered io_uring"),
+            (RICH | {URING: "N\n"}, "N", "`echo Y >/sys/module/fuse/parameters/enable_uring`"),
+            (RICH | disabled, "disabled", "`sysctl kernel.io_uring_disabled=0`"),
+            ({"etc/hostname": "one\n"}, None, "Linux 6.14")):
+        with Machine(shoal, files) as machine:
+            line = machine.expect("doctor", [], 0).splitlines()[1]
+            row = json.loads(machine.expect("doctor --json", ["--json"], 0))["settings"][0]
+            if not line.startswith("enable_uring ") or text not in line or row["value"] != value:
+                raise Failed(f"of {value} it says {line}, {row}")
 
 
 def it_tells_json(shoal):
@@ -332,9 +348,9 @@ def up_tells(shoal):
             machine.expect_files(name, files)
 
 
-TESTS = [it_tells, it_tells_json, all_is_well, it_fixes, it_persists, after_a_restart, it_refuses,
-         it_refuses_persist_without_tmpfiles, it_refuses_others_than_root, it_times_this_machine,
-         up_tells]
+TESTS = [it_tells, it_tells_whether_io_uring_is_offered, it_tells_json, all_is_well, it_fixes,
+         it_persists, after_a_restart, it_refuses, it_refuses_persist_without_tmpfiles,
+         it_refuses_others_than_root, it_times_this_machine, up_tells]
 
 
 def main():

@@ -13,7 +13,7 @@ static void test_all_that_is_wrong(void **state) {
         const char *wanted;
         const char *of;
     } rows[] = {
-        {DOCTOR_URING, DOCTOR_GOOD, false, "N", "either", ""},
+        {DOCTOR_URING, DOCTOR_GOOD, false, "N", "Y", ""},
         {DOCTOR_HALT_POLL, DOCTOR_COSTS, true, "0", "200000", ""},
         {DOCTOR_HALT_POLL_START, DOCTOR_COSTS, true, "50000", "200000", ""},
         {DOCTOR_SLEEP, DOCTOR_COSTS, false, "C6, 133 us", "up to 20 us", ""},
@@ -66,7 +66,14 @@ static void test_all_that_is_well(void **state) {
     }
     assert_string_equal(row_of(table, DOCTOR_SHARED_MEMORY)->value, "512 MiB");
     assert_string_equal(row_of(table, DOCTOR_SLEEP)->value, "POLL, 0 us");
+    assert_string_equal(row_of(table, DOCTOR_URING)->value, "Y");
     assert_false(doctor_brings_much(table));
+    doctor_table_free(table);
+
+    file_put(place, "/proc/sys/kernel/io_uring_disabled", "2\n");
+    table = table_of(place);
+    assert_string_equal(row_of(table, DOCTOR_URING)->value, DOCTOR_URING_DISABLED);
+    assert_int_equal(row_of(table, DOCTOR_URING)->state, DOCTOR_GOOD);
     doctor_table_free(table);
 }
 
