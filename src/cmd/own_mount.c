@@ -233,6 +233,8 @@ int own_mount_take(const char *directory, const char *place, struct own_mount_ho
         r = lock_take(holder, problem);
     }
     if (r == 0) {
+        /* Of one that was killed. */
+        (void)!holder->env->ops->file_remove(holder->env, CHANNEL_NAME);
         r = folder_file_write(holder->env, PLACE_NAME, place, strlen(place));
         holder->has_place = r == 0;
     }
