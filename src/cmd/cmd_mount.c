@@ -11,6 +11,7 @@
 #include "node/key_path.h"
 #include "node/local_directory.h"
 #include "node/local_limits.h"
+#include "node/mount_origin.h"
 #include "node/remote_client.h"
 #include <assert.h>
 #include <inttypes.h>
@@ -55,7 +56,7 @@ struct mount_words {
     bool by_address;
     struct address addresses[REMOTE_ADDRESSES_MAX];
     uint32_t address_count;
-    uint32_t requests_max, handles_max; /* of shoal.conf; 0: the default */
+    struct config config; /* of the directory */
     struct key_file key;
 };
 
@@ -218,22 +219,15 @@ static int parse(const struct verb *verb, char *const *argv, struct mount_words 
     return status;
 }
 
-/* Two machines, or two containers, may mount one cluster at one path: each its own. Of machines
- * nothing is known that a clone would not have, too, so there each mount is one more. */
-static void origin_print(const struct mount_words *words, char *origin, size_t size) {
+static void origin_make(const struct mount_words *words, struct mount_origin *ret_origin) {
     char space[64] = "";
-    uint64_t number[2];
-    ssize_t got;
+    const struct mount_place place = {.space = space, .path = words->place};
+    uint64_t drawn[2];
+    ssize_t got = readlink("/proc/self/ns/mnt", space, sizeof space - 1);
 
-    if (words->by_address) {
-        machine_random(number, sizeof number);
-        snprintf(origin, size, "mount %016" PRIx64 "%016" PRIx64 " %s", number[0], number[1],
-                 words->place);
-        return;
-    }
-    got = readlink("/proc/self/ns/mnt", space, sizeof space - 1);
-
-    snprintf(origin, size, "mount %.*s %s", got > 0 ? (int)got : 0, space, words->place);
+    space[MAX(got, 0)] = '\0';
+    machine_random(drawn, sizeof drawn);
+    mount_origin_make(words->by_address ? NULL : &words->config, &place, drawn, ret_origin);
 }
 
 static int report(struct background *background, int status, const char *message) {
@@ -253,8 +247,8 @@ static int mount_start(struct remote_client *client, const struct mount_words *w
         .env = remote_client_env(client),
         .mount_point = words->place,
         .source = words->source,
-        .requests_max = words->requests_max,
-        .handles_max = words->handles_max,
+        .requests_max = (uint32_t)words->config.mount_requests_max,
+        .handles_max = (uint32_t)words->config.open_files_max,
         .read_only = words->read_only,
         .no_set_id = words->no_set_id,
         .no_devices = words->no_devices,
@@ -316,7 +310,7 @@ static void raise_files(void) {
 }
 
 static int run(const struct mount_words *words, struct background *background) {
-    char origin[PATH_MAX + 128];
+    struct mount_origin origin;
     char problem[512];
     char line[OWN_MOUNT_WHY_BYTES + 64];
     struct remote_client_options options = {.directory = words->by_address ? NULL : words->source,
@@ -324,7 +318,7 @@ static int run(const struct mount_words *words, struct background *background) {
                                             .address_count = words->address_count,
                                             .key = &words->key,
                                             .encryption = words->encryption,
-                                            .origin = origin,
+                                            .origin = origin.name,
                                             .patience_ns = words->patience_s * NS_PER_S,
                                             .log = log_line};
     struct own_mount_holder *holder = NULL;
@@ -337,7 +331,8 @@ static int run(const struct mount_words *words, struct background *background) {
         return report(background, EXIT_FAILED, problem);
     }
     memcpy(options.addresses, words->addresses, sizeof options.addresses);
-    origin_print(words, origin, sizeof origin);
+    origin_make(words, &origin);
+    options.node = origin.node;
     if (remote_client_open(&options, &client, problem) < 0) {
         own_mount_leave(holder);
         return report(background, EXIT_FAILED, problem);
@@ -412,15 +407,13 @@ static int check_key(const struct verb *verb, struct mount_words *words) {
 
 /* A node that others reach may have data elsewhere, which only its network and its key lead to. */
 static int check_network(const struct verb *verb, struct mount_words *words) {
-    struct config config;
+    const struct config *config = &words->config;
     char problem[512];
 
-    if (local_directory_config(words->source, &config, problem) < 0) {
+    if (local_directory_config(words->source, &words->config, problem) < 0) {
         return verb_fail(verb, "%s", problem);
     }
-    words->requests_max = (uint32_t)config.mount_requests_max;
-    words->handles_max = (uint32_t)config.open_files_max;
-    if (!config.listen[0] && !words->listen[0]) {
+    if (!config->listen[0] && !words->listen[0]) {
         return EXIT_OK;
     }
     if (words->is_foreign && !(words->key_path[0] && words->listen[0])) {
@@ -430,21 +423,21 @@ static int check_network(const struct verb *verb, struct mount_words *words) {
                          "by its address, `shoal mount ADDR:PORT MNT --key FILE`",
                          words->source);
     }
-    int count = config_addresses(words->listen[0] ? words->listen : config_address(&config),
+    int count = config_addresses(words->listen[0] ? words->listen : config_address(config),
                                  words->addresses, 1);
-    if (count == 1 && config.join[0]) {
-        int more = config_addresses(config.join, words->addresses + 1, REMOTE_ADDRESSES_MAX - 1);
+    if (count == 1 && config->join[0]) {
+        int more = config_addresses(config->join, words->addresses + 1, REMOTE_ADDRESSES_MAX - 1);
 
         count = more < 0 ? more : 1 + more;
     }
     int r = count < 0 ? count
-                      : key_path_read(words->key_path[0] ? words->key_path : config.key_path,
+                      : key_path_read(words->key_path[0] ? words->key_path : config->key_path,
                                       &words->key, problem);
     if (r < 0) {
         return verb_fail(verb, "%s", count < 0 ? err_text(count) : problem);
     }
     words->address_count = (uint32_t)count;
-    words->encryption = (enum link_encryption)config.link_encryption;
+    words->encryption = (enum link_encryption)config->link_encryption;
     return EXIT_OK;
 }
 

@@ -195,7 +195,7 @@ static int open_client(struct remote_client *client, const struct remote_client_
     const struct client_options wanted = {
         .env = client->env,
         .rpc = client->rpc,
-        .node = {1},
+        .node = options->node,
         .incarnation = client->life[0] | 1,
         .origin = options->origin,
         .map_came = map_came,

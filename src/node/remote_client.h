@@ -20,7 +20,8 @@ struct remote_client_options {
     uint32_t address_count;
     const struct key_file *key; /* for the addresses */
     enum link_encryption encryption;
-    const char *origin;   /* of the session: names the predecessor to evict */
+    struct node_id node;  /* whose directory it is; 0: of none */
+    const char *origin;   /* of the session: with node, names the predecessor to evict */
     uint64_t patience_ns; /* that a request waits for a daemon that is away; 0: 120 s */
     uint64_t begin_ns;    /* that the first answer is waited for; 0: as patience */
     void (*log)(const char *line);

@@ -7,6 +7,7 @@ Usage: nodes.py SHOAL [TEST...]
 SHOAL is the command. The last line counts.
 """
 
+import contextlib
 import errno
 import functools
 import hashlib
@@ -38,6 +39,8 @@ LOST_BYTES = 6 * clusters.MIB
 QUICK_S = 10
 PATIENCE_S = 4
 AT_ONCE_S = 1
+RENEWAL_S = 2
+SILENT_S = 30
 
 
 def free_port(host):
@@ -391,6 +394,96 @@ def any_node_mounts(nodes):
     result = node.run("down", node.directory)
     if result.returncode != 0 or os.path.ismount(node.mount):
         raise Failed(f"down of a mounted node: {result.stderr.strip()}")
+
+
+def mount_process(node, place):
+    """A process of its own, asked of the node's directory or address."""
+    of = {node.directory.encode(), node.source.encode()}
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError), open(f"/proc/{entry}/cmdline", "rb") as file:
+            words = file.read().split(b"\0")
+            if {b"mount", place.encode()} <= set(words) and of & set(words):
+                return int(entry)
+    raise Failed(f"nobody serves {place} of {node.directory}")
+
+
+class Apart:
+    """A mount namespace with a root for each node, below all of which is what there is here."""
+
+    def __init__(self, nodes):
+        self.roots = {node: os.path.join(nodes.first.top, f"root{number}")
+                      for number, node in enumerate(nodes.all())}
+        for root in self.roots.values():
+            os.mkdir(root)
+        self.mounted = []
+        self.keeper = subprocess.Popen(
+            ["unshare", "--mount", "--propagation", "private", "sh", "-c",
+             'for root; do mount --rbind / "$root" || exit 1; done; echo made; read -r _', "sh",
+             *self.roots.values()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def __enter__(self):
+        if self.keeper.stdout.readline() != "made\n":
+            raise Failed("no root can be mounted in a mount namespace")
+        return self
+
+    def __exit__(self, *_):
+        for node, place in self.mounted:
+            with contextlib.suppress(Failed):
+                clusters.end_process(mount_process(node, place))
+        self.keeper.communicate("")
+
+    def mount(self, node, place):
+        """Where that is seen from outside."""
+        self.mounted.append((node, place))
+        result = subprocess.run(
+            ["nsenter", "--mount", "--target", str(self.keeper.pid), "chroot", self.roots[node],
+             node.shoal, "mount", node.directory, place], stdin=subprocess.DEVNULL, text=True,
+            capture_output=True, timeout=clusters.START_LIMIT_S, check=False)
+        if result.returncode != 0:
+            raise Failed(f"mount of {node.directory}: {result.stderr.strip()}")
+        return f"/proc/{self.keeper.pid}/root{self.roots[node]}{place}"
+
+    def unmount(self, node, place):
+        subprocess.run(["nsenter", "--mount", "--target", str(self.keeper.pid), "umount", "-l",
+                        self.roots[node] + place], capture_output=True, check=False)
+
+
+def clients(node):
+    """Of each session the node that its mount is of."""
+    rows = json.loads(node.run("stats", node.directory, "--clients", "--json").stdout)["clients"]
+    return {row["session"]: row["node"] for row in rows}
+
+
+def mounts_at_one_path_are_two(nodes):
+    """Of two nodes, from mount namespaces of one number, as machines have that were started alike:
+    neither ends the other's session. One that begins where one of its node has died does so."""
+    nodes.start()
+    first, second = nodes.all()[:2]
+    place = first.mount + "-alike"
+    os.mkdir(place)
+    with Apart(nodes) as apart, contextlib.ExitStack() as opened:
+        files = []
+        for node in (first, second):
+            path = os.path.join(apart.mount(node, place), "file" + str(len(files)))
+            files.append(opened.enter_context(open(path, "wb", buffering=0)))
+        for _ in range(4 * RENEWAL_S):
+            time.sleep(1)
+            for file in files:
+                file.write(b"a word")
+                os.fsync(file.fileno())
+        before = clients(first)
+        if set(before.values()) != {0, 1, 2}:
+            raise Failed(f"nodes of the sessions {before}")
+        files.pop().close()
+        clusters.end_process(mount_process(second, place))
+        apart.unmount(second, place)
+        begin = time.monotonic()
+        apart.mount(second, place)
+        gone = next(session for session, node in before.items() if node == 2)
+        wait_until(lambda: gone not in clients(first), "the end of the predecessor")
+        if time.monotonic() - begin > SILENT_S / 2:
+            raise Failed(f"a predecessor's end took {time.monotonic() - begin:.0f} s")
+        files[0].write(b"another")
 
 
 def own_process(node):
@@ -1460,8 +1553,8 @@ def an_older_manager_does_nothing(nodes):
 TESTS = [nodes_have_roles, targets_are_lost, new_files_use_all_nodes, full_targets_get_no_new_files,
          each_node_may_die, all_may_die_at_once, a_node_that_is_away_holds_nobody_up,
          patience_is_counted_from_the_death, a_node_may_move, any_node_mounts,
-         a_mount_outlives_its_daemon, any_address_leads_there, verbs_speak_of_all_nodes,
-         who_is_away_is_told,
+         mounts_at_one_path_are_two, a_mount_outlives_its_daemon, any_address_leads_there,
+         verbs_speak_of_all_nodes, who_is_away_is_told,
          what_cannot_join_is_refused, clocks_are_compared, a_revoked_key_lets_nobody_in,
          a_full_node_follows_what_a_map_takes_away, a_copy_of_a_node_is_refused,
          a_copy_elsewhere_is_refused, a_backup_is_refused, a_copy_takes_over, keys_change,

@@ -20,7 +20,8 @@ from cluster import Failed
 from driver import drive
 from files_load import Load, wait_until
 from nodes import (LOST_BYTES, Node, Nodes, comes_back, error_of, free_port, known_to_manager,
-                   makes_new, maps_are_one, put, same, slots_are_dealt, status, told)
+                   makes_new, maps_are_one, mount_process, put, same, slots_are_dealt, status,
+                   told)
 
 STEP = 1 << 32
 STEP_SESSIONS = 1 << 20
@@ -169,15 +170,6 @@ def who_does_not_come_is_evicted(nodes):
         raise Failed(f"sessions {sorted(live)} behind {sorted(ids)}")
     for node in nodes.all():
         clean(node)
-
-
-def mount_process(first, place):
-    for entry in filter(str.isdigit, os.listdir("/proc")):
-        with contextlib.suppress(OSError), open(f"/proc/{entry}/cmdline", "rb") as file:
-            words = file.read().split(b"\0")
-            if place.encode() in words and b"mount" in words:
-                return int(entry)
-    raise Failed(f"nobody serves {place} of {first.directory}")
 
 
 def goes_on_without_a_node(nodes):
