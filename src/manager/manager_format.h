@@ -30,7 +30,8 @@ struct manager_session_row {
     uint8_t reserved[2];
     uint32_t node;
     uint64_t incarnation;
-    uint64_t serial; /* of the mount's key that it was begun by; 0: a member's */
+    /* Of the mount's key that it was begun by, or told its origin by; 0: a member's. */
+    uint64_t serial;
 };
 _Static_assert(sizeof(struct manager_session_row) == 24, "no padding");
 

@@ -337,8 +337,8 @@ static void session_heard(struct manager_session *session, const struct call *ca
 
     session->heard_ns = manager_listening_ns(session->manager);
     session->is_heard = true;
-    session_name(session, call->request.session_renew.origin);
     session_table_serial(table, session, serial_of(call));
+    session_name(session, call->request.session_renew.origin); /* The row has the serial, too. */
     if (session->stage == STAGE_LIVE && !must_end(session)) {
         session_move(session, &table->heard);
     }

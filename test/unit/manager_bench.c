@@ -327,6 +327,23 @@ int ask(struct bench *bench, struct asked *asked, uint16_t opcode, union request
     return asked->call.result;
 }
 
+int ask_as(struct bench *bench, struct asked *asked, const struct identity *identity,
+           struct call call) {
+    *asked = (struct asked){.call = call};
+    asked->call.header.log = LOG_MANAGER;
+    asked->call.identity = identity;
+    asked->call.bulk_in =
+        (struct buffer){asked->ticket, 0, bench->has_no_room ? 0 : sizeof asked->ticket};
+    asked->call.origin = &bench->origin;
+    asked->call.done = asked_done;
+    call_start(bench->client_rpc, &asked->call);
+    for (int i = 0; i < 100 && !asked->done; i++) {
+        pass(bench, 100 * NS_PER_MS);
+    }
+    assert_true(asked->done);
+    return asked->call.result;
+}
+
 uint64_t begin(struct bench *bench, uint32_t node, uint64_t incarnation, const char *origin) {
     struct asked asked;
 

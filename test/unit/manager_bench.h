@@ -95,6 +95,9 @@ union request_body begin_of(uint32_t node, uint64_t incarnation, const char *ori
 /* address: NULL where the node is not ready yet. */
 union request_body node_join_of(uint64_t key, uint32_t target_count, const char *address);
 int ask(struct bench *bench, struct asked *asked, uint16_t opcode, union request_body request);
+/* With room for a ticket, over a connection of this identity; NULL: a member's. */
+int ask_as(struct bench *bench, struct asked *asked, const struct identity *identity,
+           struct call call);
 uint64_t begin(struct bench *bench, uint32_t node, uint64_t incarnation, const char *origin);
 int renew(struct bench *bench, uint64_t session, uint64_t incarnation);
 /* How many ends the group has heard of. */

@@ -51,24 +51,6 @@ static void test_map_is_handed_out(void **state) {
     free(map);
 }
 
-/* Asks with room for a ticket, over a connection of this identity; NULL: a member's. */
-static int ask_as(struct bench *bench, struct asked *asked, const struct identity *identity,
-                  struct call call) {
-    *asked = (struct asked){.call = call};
-    asked->call.header.log = LOG_MANAGER;
-    asked->call.identity = identity;
-    asked->call.bulk_in =
-        (struct buffer){asked->ticket, 0, bench->has_no_room ? 0 : sizeof asked->ticket};
-    asked->call.origin = &bench->origin;
-    asked->call.done = asked_done;
-    call_start(bench->client_rpc, &asked->call);
-    for (int i = 0; i < 100 && !asked->done; i++) {
-        pass(bench, 100 * NS_PER_MS);
-    }
-    assert_true(asked->done);
-    return asked->call.result;
-}
-
 static int begin_as(struct bench *bench, struct asked *asked, const struct identity *identity) {
     return ask_as(
         bench, asked, identity,

@@ -52,14 +52,20 @@ static void rebuild(struct bench *bench) {
     rebuild_to(bench, NEXT);
 }
 
-static int renew_named(struct bench *bench, uint64_t session, const char *origin) {
+static int renew_as(struct bench *bench, const struct identity *identity, uint64_t session,
+                    const char *origin) {
+    const struct call call = {
+        .header.opcode = OP_SESSION_RENEW,
+        .request.session_renew = {.session = session,
+                                  .incarnation = INCARNATION,
+                                  .origin = {(const uint8_t *)origin, strlen(origin)}}};
     struct asked asked;
 
-    return ask(bench, &asked, OP_SESSION_RENEW,
-               (union request_body){
-                   .session_renew = {.session = session,
-                                     .incarnation = INCARNATION,
-                                     .origin = {(const uint8_t *)origin, strlen(origin)}}});
+    return ask_as(bench, &asked, identity, call);
+}
+
+static int renew_named(struct bench *bench, uint64_t session, const char *origin) {
+    return renew_as(bench, NULL, session, origin);
 }
 
 static void keep_alive(struct bench *bench, uint32_t seconds) {
@@ -111,6 +117,39 @@ static void test_origins_are_told(void **state) {
     assert_int_equal(renew(bench, HEARD, INCARNATION), -ERR_UNKNOWN_SESSION);
     assert_true(is_ended(&bench->targets[0], HEARD));
     assert_int_equal(renew(bench, OTHER_NODE, INCARNATION), 0);
+}
+
+/* Each has renewed once: what the manager knows then is what it knows after a restart, also whose
+ * key it was by which it has. */
+static void test_serials_are_kept(void **state) {
+    static const struct identity laptop = {.kind = IDENTITY_MOUNT, .serial = 17};
+    static const struct identity phone = {.kind = IDENTITY_MOUNT, .serial = 18};
+    struct bench *bench = *state;
+    struct asked asked;
+
+    rebuild(bench);
+    assert_int_equal(renew_as(bench, &laptop, HEARD, "mount"), 0);
+    assert_int_equal(renew_named(bench, SILENT, "mount"), 0);
+    assert_int_equal(renew_as(bench, &phone, OTHER_NODE, "mount"), 0);
+    pass(bench, 3 * NS_PER_S);
+    for (int end = 0; end < MANAGER_ENDS; end++) {
+        manager_again(bench, (enum manager_end)end);
+    }
+    assert_int_equal(manager_nameless_count(bench->manager), 0);
+    assert_int_equal(ask_as(bench, &asked, &laptop,
+                            (struct call){.header.opcode = OP_SESSION_BEGIN,
+                                          .request = begin_of(NODE, 5, "mount")}),
+                     0);
+    pass(bench, NS_PER_S);
+    assert_true(is_ended(&bench->targets[0], HEARD));
+    assert_false(is_ended(&bench->targets[0], SILENT));
+    assert_int_equal(ask(bench, &asked, OP_KEY_REVOKE,
+                         (union request_body){.key_revoke = {.serial = phone.serial}}),
+                     0);
+    assert_int_equal(asked.call.reply.key_revoke.sessions, 1);
+    pass(bench, NS_PER_S);
+    assert_true(is_ended(&bench->targets[0], OTHER_NODE));
+    assert_false(is_ended(&bench->targets[0], SILENT));
 }
 
 /* Who begins where one may be his predecessor waits until that is heard, or is over; at the
@@ -249,6 +288,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(who_is_heard_goes_on),
         TEST(origins_are_told),
+        TEST(serials_are_kept),
         TEST(a_beginning_waits),
         TEST(nobody_waits_at_a_stop),
         TEST(lives_are_known),
