@@ -164,7 +164,10 @@ void session_begin(struct session *session) {
     session_call(session, &session->renewal, OP_SESSION_BEGIN, begin_answered);
 }
 
+/* The one before may have failed as its session was evicted, which says nothing of the next. */
 static void session_start(struct session *session) {
+    atomic_store(&session->id, 0);
+    atomic_store(&session->fenced, false);
     if (session->client->options.finds_manager && !router_map(&session->client->router)) {
         session->stage = SESSION_FINDING;
         session_map_ask(session);
