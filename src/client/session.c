@@ -63,8 +63,11 @@ void client_session_fence(struct session *session, struct session_id id) {
 void session_begun(struct session *session, int result) {
     if (session->again.is_beginning) {
         again_begun(session, result);
-    } else {
-        session->stage = result ? SESSION_OVER : SESSION_RUNNING;
+        return;
+    }
+    session->stage = result ? SESSION_OVER : SESSION_RUNNING;
+    session->start_result = result;
+    if (!result || !session->renewing) { /* Else whoever is told may free what the call lies in. */
         session_done(session, result);
     }
 }
@@ -84,7 +87,7 @@ void session_give_back(struct errand *errand, int result) {
 void client_session_attached(struct session *session, int result) {
     struct peer *root;
 
-    if (session->stage != SESSION_ATTACHING) {
+    if (session->stage != SESSION_ATTACHING || session->stopping) {
         return;
     }
     if (result == 0) {
@@ -143,6 +146,7 @@ static void begin_answered(struct call *call) {
         return;
     }
     atomic_store(&session->id, id.value);
+    session->renewed_ns = session_now_ns(session);
     session->ended_number = call->reply.session_begin.ended;
     session->starts = call->reply.session_begin.starts;
     ticket_take(session, call);
@@ -240,6 +244,13 @@ static void renewal_answered(struct call *call) {
         session_stop(session);
         return;
     }
+    if (session->stage == SESSION_OVER) {
+        session_done(session, session->start_result);
+        return;
+    }
+    if (session->stage != SESSION_RUNNING) {
+        return;
+    }
     if (call->result == 0 && call->reply.session_renew.map_version > map->version) {
         session_map_ask(session);
     }
@@ -264,6 +275,12 @@ static void session_renew(struct session *session, uint64_t now_ns) {
     };
     session->renewal.bulk_in = ticket_space(session);
     session_call(session, &session->renewal, OP_SESSION_RENEW, renewal_answered);
+}
+
+static void session_renew_in_time(struct session *session, uint64_t now_ns) {
+    if (!session->renewing && now_ns - session->renewed_ns >= session->client->options.renew_ns) {
+        session_renew(session, now_ns);
+    }
 }
 
 int session_stalled_over(const struct session *session, const struct errand *errand,
@@ -291,6 +308,9 @@ static void session_tick(struct session *session) {
     int result = stalled_end(session, now_ns);
 
     atomic_store_explicit(&session->tick_posted, false, memory_order_release);
+    if (session->stage == SESSION_MAPPING || session->stage == SESSION_ATTACHING) {
+        session_renew_in_time(session, now_ns); /* The root's group may be away for long. */
+    }
     if (session->stage != SESSION_RUNNING) {
         return;
     }
@@ -314,10 +334,7 @@ static void session_tick(struct session *session) {
     if (result == 0) {
         floors_tell(session, now_ns);
         session_map_watch(session);
-    }
-    if (!session->renewing && result == 0 &&
-        now_ns - session->renewed_ns >= session->client->options.renew_ns) {
-        session_renew(session, now_ns);
+        session_renew_in_time(session, now_ns);
     }
 }
 

@@ -56,6 +56,7 @@ struct session {
     _Atomic uint64_t stop_ns; /* when the stop began; 0: it did not */
     bool ended;               /* at the manager, with this result */
     int end_result;
+    int start_result; /* told when the renewal is answered that is under way */
     void (*done)(void *context, int result); /* of the start, then of the stop */
     void *done_context;
 

@@ -87,13 +87,14 @@ void session_map_expire(struct session *session, int result) {
 static void map_fetched(void *context, int result) {
     struct session *session = context;
     bool finds = session->stage == SESSION_FINDING && !session->stopping;
+    bool starts = session->stage == SESSION_MAPPING && !session->stopping;
 
     lost_follow(session);
-    if ((finds || session->stage == SESSION_MAPPING) && (result || !map_known(session))) {
+    if ((finds || starts) && (result || !map_known(session))) {
         session_begun(session, result ? result : -ERR_MALFORMED);
     } else if (finds) {
         session_begin(session);
-    } else if (session->stage == SESSION_MAPPING) {
+    } else if (starts) {
         session_attach_root(session);
     } else if (result == 0) {
         map_resume_waiting(session);

@@ -93,8 +93,142 @@ static void test_one_that_was_evicted_starts_again(void **state) {
     starter_close(&starter);
 }
 
+/* Longer than the manager waits for a word. */
+static void test_one_that_waits_is_heard(void **state) {
+    struct bench *bench = *state;
+    struct starter starter;
+
+    starter_open(&starter, bench);
+    bench->cluster.mdt.hold = true;
+    starter_start(&starter);
+    starter_tick(&starter, 40);
+    assert_int_equal(starter.started, 1);
+    assert_in_range(renewals(&starter), 15, 20);
+    bench->cluster.mdt.hold = false;
+    toy_release(&bench->cluster.mdt, UINT32_MAX);
+    run_all(&starter);
+    assert_int_equal(starter.started, 0);
+    starter_stop(&starter);
+    assert_int_equal(starter.stopped, 0);
+    starter_close(&starter);
+}
+
+/* Also while it waits for its first map. */
+static void test_one_without_a_map_is_heard(void **state) {
+    struct bench *bench = *state;
+    struct toy_server *manager = &bench->cluster.manager;
+
+    for (int stops = 0; stops < 2; stops++) {
+        struct starter starter;
+        uint32_t attached = bench->cluster.mdt.seen[OP_SESSION_ATTACH];
+
+        starter_open(&starter, bench);
+        manager->hold = true;
+        starter_start(&starter);
+        toy_release(manager, 1); /* It has begun. */
+        run_all(&starter);
+        starter_tick(&starter, 5);
+        assert_int_equal(manager->held_count, 2);
+        if (stops) {
+            starter_stop(&starter);
+            assert_int_equal(starter.stopped, 1);
+        }
+        manager->hold = false;
+        toy_release(manager, UINT32_MAX);
+        run_all(&starter);
+        assert_int_equal(starter.started, stops ? 1 : 0);
+        assert_int_equal(bench->cluster.mdt.seen[OP_SESSION_ATTACH], attached + !stops);
+        if (!stops) {
+            starter_stop(&starter);
+        }
+        assert_int_equal(starter.stopped, 0);
+        starter_close(&starter);
+    }
+}
+
+/* A renewal is under way: the start ends, or the stop, when it is answered. */
+static void starter_renews(struct starter *starter, struct bench *bench) {
+    starter_open(starter, bench);
+    bench->cluster.mdt.hold = true;
+    starter_start(starter);
+    bench->cluster.manager.hold = true;
+    starter_tick(starter, 5);
+    assert_int_equal(bench->cluster.manager.held_count, 1);
+    assert_int_equal(bench->cluster.mdt.held_count, 1);
+}
+
+static void server_goes_on(struct starter *starter, struct toy_server *server) {
+    server->hold = false;
+    toy_release(server, UINT32_MAX);
+    run_all(starter);
+}
+
+static void test_a_start_that_fails_awaits_its_renewal(void **state) {
+    struct bench *bench = *state;
+    struct starter starter;
+
+    starter_renews(&starter, bench);
+    refuse_attachment(bench, -ERR_IO);
+    server_goes_on(&starter, &bench->cluster.mdt);
+    assert_int_equal(starter.started, 1);
+    server_goes_on(&starter, &bench->cluster.manager);
+    assert_int_equal(starter.started, -ERR_IO);
+    starter_start(&starter);
+    assert_int_equal(starter.started, 0);
+    starter_stop(&starter);
+    assert_int_equal(starter.stopped, 0);
+    starter_close(&starter);
+}
+
+static void test_a_stop_awaits_a_renewal(void **state) {
+    struct bench *bench = *state;
+    uint32_t ends = bench->cluster.manager.seen[OP_SESSION_END];
+
+    for (uint32_t first = 0; first < 2; first++) {
+        struct toy_server *servers[] = {&bench->cluster.mdt, &bench->cluster.manager};
+        struct starter starter;
+
+        starter_renews(&starter, bench);
+        starter_stop(&starter);
+        server_goes_on(&starter, servers[first]);
+        assert_int_equal(starter.stopped, 1);
+        server_goes_on(&starter, servers[1 - first]);
+        assert_int_equal(starter.stopped, 0);
+        assert_int_equal(starter.started, 1);
+        assert_int_equal(bench->cluster.manager.seen[OP_SESSION_END], ends + first + 1);
+        starter_close(&starter);
+    }
+}
+
+/* Which a renewal says, and the target has not heard of: the next one begins at once. */
+static void test_one_that_is_evicted_meanwhile_begins_again(void **state) {
+    struct bench *bench = *state;
+    struct starter starter;
+
+    starter_open(&starter, bench);
+    bench->cluster.mdt.hold = true;
+    starter_start(&starter);
+    bench->cluster.manager.fail_opcode = OP_SESSION_RENEW;
+    bench->cluster.manager.fail_result = -ERR_FENCED;
+    bench->cluster.manager.fail_count = 1;
+    starter_tick(&starter, 3);
+    server_goes_on(&starter, &bench->cluster.mdt);
+    assert_int_equal(starter.started, 0);
+    assert_int_equal(begun_again, 0);
+    starter_tick(&starter, 3);
+    assert_int_equal(begun_again, 1);
+    assert_false(client_is_fenced(starter.client));
+    starter_stop(&starter);
+    assert_int_equal(starter.stopped, 0);
+    starter_close(&starter);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {TEST(one_that_was_evicted_starts_again)};
+    const struct CMUnitTest tests[] = {
+        TEST(one_that_was_evicted_starts_again), TEST(one_that_waits_is_heard),
+        TEST(one_without_a_map_is_heard),        TEST(a_start_that_fails_awaits_its_renewal),
+        TEST(a_stop_awaits_a_renewal),           TEST(one_that_is_evicted_meanwhile_begins_again),
+    };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
