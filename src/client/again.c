@@ -37,7 +37,6 @@ static void again_begin(struct session *session, uint64_t now_ns) {
     session->again.tried_ns = now_ns;
     session->again.is_beginning = true;
     session->client->options.incarnation += 2;
-    session->renewing = true; /* Its call is the one that begins. */
     session_begin(session);
 }
 

@@ -132,6 +132,8 @@ static struct bytes session_origin(const struct session *session) {
     return (struct bytes){(const uint8_t *)origin, strlen(origin)};
 }
 
+static void session_stop(struct session *session);
+
 static void begin_answered(struct call *call) {
     struct session *session = call->context;
     const struct client_options *options = &session->client->options;
@@ -140,12 +142,23 @@ static void begin_answered(struct call *call) {
 
     session->renewing = false;
     r = r ? r : rpc_session_set(options->rpc, id, options->incarnation);
-    if (r || session->stopping) {
+    if (session->stopping && session->again.is_beginning) {
         session_begun(session, r);
         session_over(session);
         return;
     }
-    atomic_store(&session->id, id.value);
+    if (r == 0) {
+        atomic_store(&session->id, id.value);
+    }
+    if (session->stopping) {
+        ticket_take(session, call);
+        session_stop(session);
+        return;
+    }
+    if (r) {
+        session_begun(session, r);
+        return;
+    }
     session->renewed_ns = session_now_ns(session);
     session->ended_number = call->reply.session_begin.ended;
     session->starts = call->reply.session_begin.starts;
@@ -158,6 +171,7 @@ void session_begin(struct session *session) {
     const struct client_options *options = &session->client->options;
 
     session->stage = SESSION_BEGINNING;
+    session->renewing = true; /* Its call is the one that begins. */
     session->renewal = (struct call){0};
     session->renewal.request.session_begin = (struct session_begin_request){
         .node = options->node.value,
@@ -364,6 +378,9 @@ static void session_handle(struct session *session, struct message *message) {
         peers_cancel(session);
         map_follower_unwatch(&session->maps);
         session_starts_cancel(session);
+        if (session->stage == SESSION_BEGINNING && session->renewing) {
+            call_cancel(&session->renewal);
+        }
         atomic_store_explicit(&session->stop_ns, session_now_ns(session), memory_order_release);
         session_stop(session);
         break;

@@ -200,6 +200,33 @@ static void test_a_stop_awaits_a_renewal(void **state) {
     }
 }
 
+/* The begin's call lies in the client: nobody hears of the stop, and frees that, before it is
+ * answered; and a session that began is ended. */
+static void test_a_stop_awaits_a_begin(void **state) {
+    struct bench *bench = *state;
+    struct toy_server *manager = &bench->cluster.manager;
+
+    for (int fails = 0; fails < 2; fails++) {
+        uint32_t ends = manager->seen[OP_SESSION_END];
+        struct starter starter;
+
+        starter_open(&starter, bench);
+        manager->hold = true;
+        starter_start(&starter);
+        assert_int_equal(manager->held_count, 1);
+        starter_stop(&starter);
+        assert_int_equal(starter.stopped, 1);
+        manager->fail_opcode = OP_SESSION_BEGIN;
+        manager->fail_result = -ERR_TOO_MANY_SESSIONS;
+        manager->fail_count = fails;
+        server_goes_on(&starter, manager);
+        assert_int_equal(starter.started, 1);
+        assert_int_equal(starter.stopped, 0);
+        assert_int_equal(manager->seen[OP_SESSION_END], ends + !fails);
+        starter_close(&starter);
+    }
+}
+
 /* Which a renewal says, and the target has not heard of: the next one begins at once. */
 static void test_one_that_is_evicted_meanwhile_begins_again(void **state) {
     struct bench *bench = *state;
@@ -225,9 +252,13 @@ static void test_one_that_is_evicted_meanwhile_begins_again(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(one_that_was_evicted_starts_again), TEST(one_that_waits_is_heard),
-        TEST(one_without_a_map_is_heard),        TEST(a_start_that_fails_awaits_its_renewal),
-        TEST(a_stop_awaits_a_renewal),           TEST(one_that_is_evicted_meanwhile_begins_again),
+        TEST(one_that_was_evicted_starts_again),
+        TEST(one_that_waits_is_heard),
+        TEST(one_without_a_map_is_heard),
+        TEST(a_start_that_fails_awaits_its_renewal),
+        TEST(a_stop_awaits_a_renewal),
+        TEST(a_stop_awaits_a_begin),
+        TEST(one_that_is_evicted_meanwhile_begins_again),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
