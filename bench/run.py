@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """The figures of ./dev bench: each beside the limit that was measured in the same run.
 
-Usage: run.py [--json FILE | --resume FILE] [--smoke] [--only PART] [--runs N] BUILD WORK
+Usage: run.py [--json FILE | --resume FILE] [--smoke] [--part PART] [--runs N] BUILD WORK
 
 BUILD is the release build, WORK an empty folder on the medium that is measured, which is removed.
 Settings of the machine are put back at each end, by a signal too. Compared systems
@@ -180,7 +180,7 @@ def main():
     where.add_argument("--json", metavar="FILE")
     where.add_argument("--resume", metavar="FILE")
     parser.add_argument("--smoke", action="store_true")
-    parser.add_argument("--only", choices=sorted(PARTS))
+    parser.add_argument("--part", choices=sorted(PARTS))
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("build")
     parser.add_argument("work")
@@ -203,7 +203,7 @@ def measure(bench, options):
               "are left out", file=sys.stderr)
     failed = 0
     for name, part in PARTS.items():
-        if options.only not in (None, name):
+        if options.part not in (None, name):
             continue
         begun_s = time.monotonic()
         bench.channel = None
