@@ -183,6 +183,17 @@ class Metrics(unittest.TestCase):
                 self.assertTrue(f"`{field}`" in text_of(f"{REFERENCE}/metrics.md"))
 
 
+class Wire(unittest.TestCase):
+    def test_each_message_has_a_row_with_what_it_is_and_no_other(self):
+        wanted = {name: [number, *map(str.lower, words)] for name, number, *words in re.findall(
+            r"\bM\((\w+), \w+, (\d+), (\w+), (\w+), (\w+)\)", text_of("src/wire/messages.def"))}
+        self.assertGreater(len(wanted), 50)
+        page = text_of("docs/internals/wire.md").split("## Messages")[1]
+        rows = {name: [number, *words] for name, number, *words in re.findall(
+            r"^\| (\w+) \| (\d+) \| [^|]+ \| (\w+) \| (\w+) \| (\w+) \|$", page, flags=re.M)}
+        self.assertEqual(wanted, rows)
+
+
 class Errors(unittest.TestCase):
     def test_each_has_a_row_with_its_errno_and_text_and_no_other(self):
         wanted = {name: [f"`{errno}`", text] for name, errno, text in
