@@ -74,27 +74,33 @@ static void session_marked(void *context, uint64_t id) {
             fences_add(taking->group, session, taking->number);
         }
         sessions_sure(&taking->group->sessions, session);
-        session->state = SESSION_EVICTING;
         session->evict_position = taking->group->ended.list.position;
-        taking->group->sessions.evicting_count++;
+        sessions_evict(&taking->group->sessions, session);
     }
 }
 
+/* Who stays would be found again for ever. */
+static bool is_within(const struct session *session, uint64_t from, uint64_t end) {
+    return session && session->id.value >= from && session->id.value < end &&
+           session->state != SESSION_EVICTING && !BUG(DEAF_MDT);
+}
+
+/* By whatever is less: the numbers, or the sessions that there are. */
 static int within_find(void *context, uint64_t from, uint64_t end, uint64_t *ret_session) {
-    const struct list *known = &((struct taking *)context)->group->sessions.known;
+    const struct sessions *sessions = &((struct taking *)context)->group->sessions;
+    const struct session *found = NULL;
 
-    *ret_session = 0;
-    /* Who stays would be found again for ever. */
-    for (struct list_node *node = BUG(DEAF_MDT) ? NULL : list_first(known); node;
-         node = list_next(known, node)) {
-        const struct session *session = CONTAINER_OF(node, struct session, node);
-
-        if (session->id.value >= from && session->id.value < end &&
-            session->state != SESSION_EVICTING) {
-            *ret_session = session->id.value;
-            break;
+    if (end - from <= sessions->count) {
+        for (uint64_t id = from; id < end && !is_within(found, from, end); id++) {
+            found = sessions_find(sessions, (struct session_id){id});
+        }
+    } else {
+        for (struct list_node *node = list_first(&sessions->known);
+             node && !is_within(found, from, end); node = list_next(&sessions->known, node)) {
+            found = CONTAINER_OF(node, struct session, node);
         }
     }
+    *ret_session = is_within(found, from, end) ? found->id.value : 0;
     return 0;
 }
 

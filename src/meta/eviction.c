@@ -9,20 +9,7 @@
 enum { EVICTION_CLOSES_A_STEP = 32, EVICTION_LOOKS_A_STEP = 128 };
 
 bool eviction_holds(const struct group *group, struct ino ino) {
-    const struct list *known = &group->sessions.known;
-
-    for (struct list_node *node = list_first(known); node; node = list_next(known, node)) {
-        const struct session *session = CONTAINER_OF(node, struct session, node);
-
-        if (session->state == SESSION_EVICTING) {
-            const struct open_entry *entry = opens_find(&group->opens, ino, session);
-
-            if (entry && entry->has_row && group->rpc) {
-                return true;
-            }
-        }
-    }
-    return false;
+    return group->rpc && opens_any_evicted_writer(&group->opens, ino);
 }
 
 int eviction_close_stage(struct transaction *transaction, struct session *session, struct ino ino,
@@ -178,19 +165,13 @@ static void session_step(struct group *group, struct session *session) {
 }
 
 void eviction_step(struct group *group) {
-    const struct list *known = &group->sessions.known;
-    uint32_t left = group->sessions.evicting_count;
-    struct list_node *node = left > 0 ? list_first(known) : NULL;
+    const struct list *evicting = &group->sessions.evicting;
+    struct list_node *node = list_first(evicting);
 
     while (node) {
-        struct list_node *next = list_next(known, node);
-        struct session *session = CONTAINER_OF(node, struct session, node);
+        struct list_node *next = list_next(evicting, node);
 
-        if (session->state == SESSION_EVICTING) {
-            left--;
-            session_step(group, session);
-        }
+        session_step(group, CONTAINER_OF(node, struct session, evicting));
         node = next;
     }
-    assert(left == 0); /* The count is of those in the list. */
 }

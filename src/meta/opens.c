@@ -108,6 +108,16 @@ bool opens_any_writer(const struct opens *opens, struct ino ino, const struct se
     return false;
 }
 
+bool opens_any_evicted_writer(const struct opens *opens, struct ino ino) {
+    for (struct open_entry *entry = *bucket_of(opens, ino); entry; entry = entry->next) {
+        if (entry->ino.value == ino.value && entry->has_row &&
+            entry->session->state == SESSION_EVICTING) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool opens_may(struct opens *opens, struct ino ino, const struct session *session, uint32_t uid) {
     return opens_find(opens, ino, session) ||
            (opens->count < opens->count_max && user_shares_may(&opens->shares, uid));

@@ -81,6 +81,8 @@ bool opens_any(const struct opens *opens, struct ino ino);
 bool opens_any_other(const struct opens *opens, struct ino ino, const struct open_entry *except);
 /* Another session than except (NULL: any) may write to it. */
 bool opens_any_writer(const struct opens *opens, struct ino ino, const struct session *except);
+/* A session that is EVICTING may have written to it. */
+bool opens_any_evicted_writer(const struct opens *opens, struct ino ino);
 /* The session may open it for this user: it has it open, or there is room, and he has not had his
  * share. */
 bool opens_may(struct opens *opens, struct ino ino, const struct session *session, uint32_t uid);

@@ -25,6 +25,7 @@ int sessions_init(struct sessions *sessions, uint32_t sessions_max) {
     sessions->max = sessions_max;
     sessions->bucket_mask = bucket_count - 1;
     list_init(&sessions->known);
+    list_init(&sessions->evicting);
     return 0;
 }
 
@@ -71,6 +72,11 @@ struct session *sessions_find(const struct sessions *sessions, struct session_id
     return session;
 }
 
+static void evicting_add(struct sessions *sessions, struct session *session) {
+    list_push_back(&sessions->evicting, &session->evicting);
+    sessions->evicting_count++;
+}
+
 struct session *sessions_add(struct sessions *sessions, struct session_id id,
                              const struct session_row *row) {
     if (!free_make(sessions)) {
@@ -95,11 +101,19 @@ struct session *sessions_add(struct sessions *sessions, struct session_id id,
     windows_take(&sessions->windows, row->window);
     sessions->count++;
     sessions->unattached_count++;
-    sessions->evicting_count += row->state == SESSION_EVICTING;
+    if (row->state == SESSION_EVICTING) {
+        evicting_add(sessions, session);
+    }
     sessions->unsure_count += session->is_unsure;
     assert(sessions->unattached_count <= sessions->count);
     assert(sessions->evicting_count <= sessions->count);
     return session;
+}
+
+void sessions_evict(struct sessions *sessions, struct session *session) {
+    assert(session->state == SESSION_LIVE);
+    session->state = SESSION_EVICTING;
+    evicting_add(sessions, session);
 }
 
 void sessions_drop(struct sessions *sessions, struct session *session) {
@@ -114,10 +128,13 @@ void sessions_drop(struct sessions *sessions, struct session *session) {
     }
     *link = session->next;
     list_remove(&session->node);
+    if (session->state == SESSION_EVICTING) {
+        list_remove(&session->evicting);
+        sessions->evicting_count--;
+    }
     windows_give_back(&sessions->windows, session->window);
     sessions->count--;
     sessions->unattached_count -= !session->attached;
-    sessions->evicting_count -= session->state == SESSION_EVICTING;
     session->counters.session.value = 0;
     session->next = sessions->free;
     sessions->free = session;

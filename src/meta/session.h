@@ -29,6 +29,7 @@ struct session_failure {
 struct session {
     struct session *next; /* of the bucket, or of the free ones */
     struct list_node node;
+    struct list_node evicting; /* in the sessions', while it is EVICTING */
     struct session_id id;
     uint64_t incarnation;
     uint32_t node_id;
@@ -56,6 +57,7 @@ struct sessions {
     struct session **buckets;
     struct session *free;
     struct list known;
+    struct list evicting; /* in the order in which they were named as ended */
     struct windows windows;
     uint32_t bucket_mask;
     uint32_t max; /* that may attach; a start may find more */
@@ -74,6 +76,8 @@ bool sessions_have_room(struct sessions *sessions);
 /* NULL: no memory, which there is behind sessions_have_room. */
 struct session *sessions_add(struct sessions *sessions, struct session_id id,
                              const struct session_row *row);
+/* It is LIVE, and has been named as ended: it is EVICTING. */
+void sessions_evict(struct sessions *sessions, struct session *session);
 /* Its opens are gone. */
 void sessions_drop(struct sessions *sessions, struct session *session);
 void session_attached(struct sessions *sessions, struct session *session);

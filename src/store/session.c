@@ -69,6 +69,14 @@ void ost_session_sender_set(struct sessions *sessions, const struct call *call) 
 }
 
 uint64_t ost_sessions_within(const struct sessions *sessions, uint64_t from, uint64_t end) {
+    if (end - from <= sessions->mask) { /* Fewer numbers than places: they are looked up. */
+        for (uint64_t session = from; session < end; session++) {
+            if (ost_sessions_find(sessions, session)) {
+                return session;
+            }
+        }
+        return 0;
+    }
     for (uint32_t i = 0; i <= sessions->mask; i++) {
         uint64_t session = sessions->entries[i].session;
 

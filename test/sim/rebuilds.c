@@ -1,6 +1,7 @@
 /* The contract is in rebuilds.h. Everything is done between events: what is answered is only noted
  * within them. */
 #include "rebuilds.h"
+#include "env/sim_stream.h"
 #include "layout/map_lost.h"
 #include "kv/ended_list.h"
 #include "life.h"
@@ -391,6 +392,9 @@ static void answer_take(struct rebuilds *rebuilds) {
     if (r < 0 && !may_pass(r)) {
         fail(rebuilds, "what a target tells", r);
     } else if (r < 0) {
+        if (r == -ERR_TIMED_OUT) { /* A page over slow streams, each of which is reset before. */
+            sim_stream_faults(rebuilds->world->sim)->reset_per_million = 0;
+        }
         gather_drop(rebuilds);
         rebuilds->asks_ns =
             now_of(rebuilds) + prng_between(&rebuilds->prng, 1, PAUSE_MS) * NS_PER_MS;
