@@ -50,16 +50,24 @@ def kept(*paths):
     finally:
         for path, value in before.items():
             if value is not None and setting_read(path) != value:
-                setting_write(path, value)
+                try:
+                    setting_write(path, value)
+                except OSError as problem:
+                    print(f"{path} is not put back to {value}: {problem}", file=sys.stderr)
 
 
 @contextlib.contextmanager
 def kept_to_the_end():
     """Of all settings, for a whole program: also where a signal ends it."""
-    before = {one: signal.signal(one, end_by_signal) for one in ENDING}
+    before = {one: signal.signal(one, end_by_signal) for one in ENDING
+              if signal.getsignal(one) != signal.SIG_IGN}  # as nohup has it
     try:
         with kept():
-            yield
+            try:
+                yield
+            finally:
+                for one in before:
+                    signal.signal(one, signal.SIG_IGN)
     finally:
         for one, handler in before.items():
             signal.signal(one, handler)

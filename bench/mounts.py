@@ -258,7 +258,8 @@ class Cluster:
 def channel_logged(path):
     """Of a mount by a process of its own, by its log."""
     with open(path, encoding="utf-8") as file:
-        return "io_uring" if "requests come by io_uring" in file.read() else "/dev/fuse"
+        told = file.read().rpartition("requests come by ")[2]
+    return "io_uring" if told.startswith("io_uring") else "/dev/fuse"
 
 
 def descriptors_raise(process_id):

@@ -188,6 +188,8 @@ def main():
     if options.runs < 1:
         parser.error("--runs takes a number from 1")
     os.makedirs(options.work, exist_ok=True)
+    if os.listdir(options.work):
+        parser.error(f"{options.work} is not empty, and it is removed in the end")
     try:
         with machine.kept_to_the_end():
             return measure(Bench(options), options)

@@ -152,8 +152,8 @@ void client_tick(struct shoal_client *client) {
 
 void client_stop(struct shoal_client *client, void (*done)(void *context, int result),
                  void *context) {
-    client->session.done = done;
-    client->session.done_context = context;
+    client->session.stop_done = done;
+    client->session.stop_context = context;
     client_post(&client->session, &client->session.stop, SESSION_STOP);
 }
 

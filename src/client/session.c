@@ -67,8 +67,10 @@ void session_begun(struct session *session, int result) {
     }
     session->stage = result ? SESSION_OVER : SESSION_RUNNING;
     session->start_result = result;
-    if (!result || !session->renewing) { /* Else whoever is told may free what the call lies in. */
+    if (!result || !session->renewing) {
         session_done(session, result);
+    } else { /* Whoever is told may free what the call lies in. */
+        call_cancel(&session->renewal);
     }
 }
 
@@ -167,6 +169,11 @@ static void begin_answered(struct call *call) {
     session_map_ask(session);
 }
 
+/* Who stops waits for a begin as long as the manager is there: what it has begun is to be ended. */
+static bool is_stopping(void *context) {
+    return atomic_load(&((struct session *)context)->stop_ns) != 0;
+}
+
 void session_begin(struct session *session) {
     const struct client_options *options = &session->client->options;
 
@@ -179,6 +186,8 @@ void session_begin(struct session *session) {
         .origin = session_origin(session),
     };
     session->renewal.bulk_in = ticket_space(session);
+    session->renewal.unwanted = is_stopping;
+    session->renewal.unwanted_context = session;
     session_call(session, &session->renewal, OP_SESSION_BEGIN, begin_answered);
 }
 
@@ -322,7 +331,8 @@ static void session_tick(struct session *session) {
     int result = stalled_end(session, now_ns);
 
     atomic_store_explicit(&session->tick_posted, false, memory_order_release);
-    if (session->stage == SESSION_MAPPING || session->stage == SESSION_ATTACHING) {
+    bool starts = session->stage == SESSION_MAPPING || session->stage == SESSION_ATTACHING;
+    if (starts && !session->stopping) {
         session_renew_in_time(session, now_ns); /* The root's group may be away for long. */
     }
     if (session->stage != SESSION_RUNNING) {
@@ -375,12 +385,11 @@ static void session_handle(struct session *session, struct message *message) {
         break;
     case SESSION_STOP:
         session->stopping = true;
+        session->done = session->stop_done;
+        session->done_context = session->stop_context;
         peers_cancel(session);
         map_follower_unwatch(&session->maps);
         session_starts_cancel(session);
-        if (session->stage == SESSION_BEGINNING && session->renewing) {
-            call_cancel(&session->renewal);
-        }
         atomic_store_explicit(&session->stop_ns, session_now_ns(session), memory_order_release);
         session_stop(session);
         break;

@@ -59,11 +59,12 @@ struct session {
     int start_result; /* told when the renewal is answered that is under way */
     void (*done)(void *context, int result); /* of the start, then of the stop */
     void *done_context;
+    void (*stop_done)(void *context, int result); /* from who stops to SESSION_STOP */
+    void *stop_context;
 
     bool renewing; /* the first call is under way */
     uint64_t renewed_ns;
-    /* What the manager has given, for attach and renew; none where there are no keys. Calls point
-     * to it, so it changes while no attachment is under way only. */
+    /* What the manager has given, for attach and renew; none where there are no keys. */
     uint8_t ticket[WIRE_TICKET_BYTES_MAX];
     size_t ticket_bytes;
     uint8_t ticket_space[WIRE_TICKET_BYTES_MAX]; /* for the next one, while it is asked for */

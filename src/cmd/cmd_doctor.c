@@ -96,7 +96,7 @@ static void label_print(enum doctor_setting setting, const char *of, char ret_la
 /* Whether mounts are offered io_uring, and who makes it so. */
 static const char *uring_advice(const struct doctor_row *row) {
     if (row->state == DOCTOR_ABSENT) {
-        return "no io_uring for mounts: Linux 6.14 has it";
+        return "no io_uring for mounts: Linux 6.14 has it, once the module fuse is loaded";
     }
     if (strcmp(row->value, DOCTOR_URING_DISABLED) == 0) {
         return "no process gets io_uring: `sysctl kernel.io_uring_disabled=0`";

@@ -56,7 +56,7 @@ static void targets_each(struct control *control, share_fn each, void *context) 
     }
 }
 
-/* Of the origin that a mount gives its session: "mount", a word, the place (cmd_mount.c). */
+/* Of the origin that a mount gives its session: "mount", a word, the place (mount_origin.h). */
 static const char *place_of(char *origin) {
     char *word = strchr(plain_text(origin, false), ' ');
     char *place = word ? strchr(word + 1, ' ') : NULL;

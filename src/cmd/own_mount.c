@@ -258,11 +258,12 @@ void own_mount_tell(struct own_mount_holder *holder, const struct fuse_mount *mo
         return;
     }
     own_mount_channel_get(mount, &now);
-    if (!holder->has_told || now.served_aside != holder->told.served_aside) {
+    if (!holder->has_told || now.served_aside != holder->told.served_aside ||
+        now.stood_aside != holder->told.stood_aside) {
         int size = snprintf(text, sizeof text, "%s %d %" PRIu64 " %" PRIu64 " %.400s", now.name,
                             (int)now.may_stand_aside, now.stood_aside, now.served_aside, now.why);
 
-        (void)!folder_file_write(holder->env, CHANNEL_NAME, text, (size_t)size);
+        (void)!folder_file_note(holder->env, CHANNEL_NAME, text, (size_t)size);
         holder->told = now;
     }
     holder->has_told = true;

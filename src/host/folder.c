@@ -168,7 +168,8 @@ int folder_file_read(struct env *env, const char *path, size_t limit_bytes, char
     return r;
 }
 
-static int new_file_written(int root_fd, const char *path, const void *data, size_t size_bytes) {
+static int new_file_written(int root_fd, const char *path, const void *data, size_t size_bytes,
+                            bool durable) {
     int r = env_path_check(root_fd, path);
 
     if (r < 0) {
@@ -179,7 +180,7 @@ static int new_file_written(int root_fd, const char *path, const void *data, siz
         return err_from_errno(errno);
     }
     r = plain_file_write(fd, data, size_bytes, 0);
-    if (!r && fsync(fd) != 0) {
+    if (!r && durable && fsync(fd) != 0) {
         r = err_from_errno(errno);
     }
     close(fd);
@@ -199,7 +200,9 @@ static int rename_to_new(int root_fd, const char *from, const char *to) {
     return r == 0 ? env_path_sync(root_fd, to) : err_from_errno(errno);
 }
 
-static int file_write(struct env *env, const char *path, struct bytes content, bool replace) {
+enum write_how { WRITE_OVER, WRITE_NEW, WRITE_NOTE };
+
+static int file_write(struct env *env, const char *path, struct bytes content, enum write_how how) {
     int root_fd = env_linux_root(env);
     char temporary[PATH_MAX];
     int length = snprintf(temporary, sizeof temporary, "%s" FOLDER_FILE_NEW_SUFFIX, path);
@@ -207,10 +210,12 @@ static int file_write(struct env *env, const char *path, struct bytes content, b
     if (length < 0 || (size_t)length >= sizeof temporary) {
         return -ERR_NAME_TOO_LONG;
     }
-    int r = new_file_written(root_fd, temporary, content.data, content.size);
-    if (!r) {
-        r = replace ? env->ops->file_rename(env, temporary, path)
-                    : rename_to_new(root_fd, temporary, path);
+    int r = new_file_written(root_fd, temporary, content.data, content.size, how != WRITE_NOTE);
+    if (!r && how == WRITE_NOTE) {
+        r = renameat(root_fd, temporary, root_fd, path) == 0 ? 0 : err_from_errno(errno);
+    } else if (!r) {
+        r = how == WRITE_OVER ? env->ops->file_rename(env, temporary, path)
+                              : rename_to_new(root_fd, temporary, path);
     }
     if (r) {
         (void)unlinkat(root_fd, temporary, 0);
@@ -219,11 +224,15 @@ static int file_write(struct env *env, const char *path, struct bytes content, b
 }
 
 int folder_file_write(struct env *env, const char *path, const void *data, size_t size_bytes) {
-    return file_write(env, path, (struct bytes){data, size_bytes}, true);
+    return file_write(env, path, (struct bytes){data, size_bytes}, WRITE_OVER);
 }
 
 int folder_file_write_new(struct env *env, const char *path, const void *data, size_t size_bytes) {
-    return file_write(env, path, (struct bytes){data, size_bytes}, false);
+    return file_write(env, path, (struct bytes){data, size_bytes}, WRITE_NEW);
+}
+
+int folder_file_note(struct env *env, const char *path, const void *data, size_t size_bytes) {
+    return file_write(env, path, (struct bytes){data, size_bytes}, WRITE_NOTE);
 }
 
 static enum folder_kind kind_of(mode_t mode) {

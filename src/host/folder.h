@@ -22,7 +22,10 @@ MUST_CHECK int folder_file_read(struct env *env, const char *path, size_t limit_
  * its old content or its new. The mode is 0600. */
 MUST_CHECK int folder_file_write(struct env *env, const char *path, const void *data,
                                  size_t size_bytes);
-/* Likewise, but -ERR_EXISTS when there is such a file, which stays as it is. */
+/* As folder_file_write, for what is good until the machine stops only: nobody waits for a disk. */
+MUST_CHECK int folder_file_note(struct env *env, const char *path, const void *data,
+                                size_t size_bytes);
+/* As folder_file_write, but -ERR_EXISTS when there is such a file, which stays as it is. */
 MUST_CHECK int folder_file_write_new(struct env *env, const char *path, const void *data,
                                      size_t size_bytes);
 /* Behind path, the name of what these write before it gets its own. */

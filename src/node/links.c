@@ -19,6 +19,7 @@ struct links {
     uint32_t by_hand_peer; /* LANE_PEERS_MAX: none */
     atomic_flag busy;      /* somebody reads a map, which takes less than a millisecond */
     uint64_t version;      /* of the map that it goes by */
+    uint64_t tried;        /* the newest, which may have been followed in part */
     uint32_t node_count;
     struct link_node nodes[MAP_NODES_MAX]; /* in the order in which they were met */
 };
@@ -157,7 +158,8 @@ int links_follow(struct links *links, const struct cluster_map *map) {
 
     while (atomic_flag_test_and_set_explicit(&links->busy, memory_order_acquire)) {
     }
-    if (map->version > links->version) {
+    if (map->version > links->version && map->version >= links->tried) {
+        links->tried = map->version;
         r = follow(links, map);
         if (r == 0) {
             links->version = map->version;

@@ -220,6 +220,7 @@ static int maps_ask(struct local_rebuilding *rebuilding, struct node_id own, cha
         }
         rebuilding->asked[rebuilding->asked_count++] = node.id.value;
         if (is_newer) {
+            problem[0] = '\0';
             r = links_follow(rebuilding->asker.caller.links, map);
             if (r < 0) {
                 return r;

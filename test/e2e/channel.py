@@ -133,7 +133,7 @@ def threads_that_stand_aside_are_counted(cluster, way):
         row, text = status_of(cluster)
     if row["served_aside"] == 0:
         raise Skipped("CPUs that are dear to wake")
-    if not 1 <= row["stood_aside"] <= row["served_aside"] or \
+    if row["stood_aside"] < 1 or \
             not re.search(r"stood aside [1-9][0-9]* times, and served [1-9]", text):
         raise Failed(f"status tells {row}, {text}")
 

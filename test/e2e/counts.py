@@ -298,8 +298,12 @@ def commits_asked(shoal):
             before = asked()
             commit()
             now = asked()
-            while now.get("RELEASE") == before.get("RELEASE"):  # which nobody waits for
-                now = asked()
+            for _ in range(LOOKS):
+                if now.get("RELEASE") != before.get("RELEASE"):
+                    break
+                now = asked()  # nobody waits for it
+            else:
+                raise Failed("a close sends no RELEASE")
             seen.append({name: now[name] - before.get(name, 0) for name in now})
     middle = {name: round(statistics.median(one.get(name, 0) for one in seen))
               for one in seen for name in one}

@@ -463,8 +463,11 @@ def mounts_at_one_path_are_two(nodes):
     os.mkdir(place)
     with Apart(nodes) as apart, contextlib.ExitStack() as opened:
         files = []
+        of_second = set()
         for node in (first, second):
+            others = set(clients(first))
             path = os.path.join(apart.mount(node, place), "file" + str(len(files)))
+            of_second = set(clients(first)) - others
             files.append(opened.enter_context(open(path, "wb", buffering=0)))
         for _ in range(4 * RENEWAL_S):
             time.sleep(1)
@@ -479,8 +482,10 @@ def mounts_at_one_path_are_two(nodes):
         apart.unmount(second, place)
         begin = time.monotonic()
         apart.mount(second, place)
-        gone = next(session for session, node in before.items() if node == 2)
-        wait_until(lambda: gone not in clients(first), "the end of the predecessor")
+        gone = {session for session in of_second if before.get(session) == 2}
+        if len(gone) != 1:
+            raise Failed(f"the second mount began {of_second} of {before}")
+        wait_until(lambda: not gone & set(clients(first)), "the end of the predecessor")
         if time.monotonic() - begin > SILENT_S / 2:
             raise Failed(f"a predecessor's end took {time.monotonic() - begin:.0f} s")
         files[0].write(b"another")

@@ -227,6 +227,26 @@ static void test_a_stop_awaits_a_begin(void **state) {
     }
 }
 
+/* The answer to the start's call lies there when the stop comes: each is told of its own. */
+static void test_a_stop_behind_an_answer(void **state) {
+    struct bench *bench = *state;
+    struct toy_server *manager = &bench->cluster.manager;
+    struct starter starter;
+
+    starter_open(&starter, bench);
+    manager->hold = true;
+    starter_start(&starter);
+    manager->fail_opcode = OP_SESSION_BEGIN;
+    manager->fail_result = -ERR_TOO_MANY_SESSIONS;
+    manager->fail_count = 1;
+    manager->hold = false;
+    toy_release(manager, UINT32_MAX);
+    starter_stop(&starter);
+    assert_int_equal(starter.started, -ERR_TOO_MANY_SESSIONS);
+    assert_int_equal(starter.stopped, 0);
+    starter_close(&starter);
+}
+
 /* Which a renewal says, and the target has not heard of: the next one begins at once. */
 static void test_one_that_is_evicted_meanwhile_begins_again(void **state) {
     struct bench *bench = *state;
@@ -252,13 +272,10 @@ static void test_one_that_is_evicted_meanwhile_begins_again(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(one_that_was_evicted_starts_again),
-        TEST(one_that_waits_is_heard),
-        TEST(one_without_a_map_is_heard),
-        TEST(a_start_that_fails_awaits_its_renewal),
-        TEST(a_stop_awaits_a_renewal),
-        TEST(a_stop_awaits_a_begin),
-        TEST(one_that_is_evicted_meanwhile_begins_again),
+        TEST(one_that_was_evicted_starts_again), TEST(one_that_waits_is_heard),
+        TEST(one_without_a_map_is_heard),        TEST(a_start_that_fails_awaits_its_renewal),
+        TEST(a_stop_awaits_a_renewal),           TEST(a_stop_awaits_a_begin),
+        TEST(a_stop_behind_an_answer),           TEST(one_that_is_evicted_meanwhile_begins_again),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -58,7 +58,9 @@ static void test_a_map_that_failed_is_tried_again(void **state) {
     assert_int_equal(follow(desk, 4, refused), 0);
     assert_int_equal(follow(desk, 6, refused), -ERR_ACCESS);
     assert_int_equal(follow(desk, 5, refused), 0);
-    assert_int_equal(follow(desk, 6, refused), -ERR_ACCESS);
+    assert_int_equal(follow(desk, 7, refused), -ERR_ACCESS);
+    assert_int_equal(follow(desk, 6, refused), 0); /* What 7 has changed stays. */
+    assert_int_equal(follow(desk, 7, refused), -ERR_ACCESS);
 }
 
 int main(void) {
