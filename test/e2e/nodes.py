@@ -432,20 +432,24 @@ class Apart:
                 clusters.end_process(mount_process(node, place))
         self.keeper.communicate("")
 
+    def within(self):
+        """Its root, too: this program's may be a folder of the machine's."""
+        return ["nsenter", "--mount", "--root", "--target", str(self.keeper.pid)]
+
     def mount(self, node, place):
         """Where that is seen from outside."""
         self.mounted.append((node, place))
         result = subprocess.run(
-            ["nsenter", "--mount", "--target", str(self.keeper.pid), "chroot", self.roots[node],
-             node.shoal, "mount", node.directory, place], stdin=subprocess.DEVNULL, text=True,
+            [*self.within(), "chroot", self.roots[node], node.shoal, "mount", node.directory,
+             place], stdin=subprocess.DEVNULL, text=True,
             capture_output=True, timeout=clusters.START_LIMIT_S, check=False)
         if result.returncode != 0:
             raise Failed(f"mount of {node.directory}: {result.stderr.strip()}")
         return f"/proc/{self.keeper.pid}/root{self.roots[node]}{place}"
 
     def unmount(self, node, place):
-        subprocess.run(["nsenter", "--mount", "--target", str(self.keeper.pid), "umount", "-l",
-                        self.roots[node] + place], capture_output=True, check=False)
+        subprocess.run([*self.within(), "umount", "-l", self.roots[node] + place],
+                       capture_output=True, check=False)
 
 
 def clients(node):
