@@ -214,7 +214,9 @@ static void test_a_stop_awaits_a_begin(void **state) {
         manager->hold = true;
         starter_start(&starter);
         assert_int_equal(manager->held_count, 1);
+        assert_false(call_is_unwanted(manager->held[0]));
         starter_stop(&starter);
+        assert_true(call_is_unwanted(manager->held[0])); /* It ends where the manager is away. */
         assert_int_equal(starter.stopped, 1);
         manager->fail_opcode = OP_SESSION_BEGIN;
         manager->fail_result = -ERR_TOO_MANY_SESSIONS;
