@@ -26,6 +26,7 @@ TIMES = 15
 LOOKS = 1000
 TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)),
                      "../../docs/internals/costs.md")
+KERNEL = "6.18"  # whose requests that table has; another one may ask otherwise
 COMMITS = os.path.join(os.path.dirname(TABLE), "fuse.md")
 HEAD = ["| operation | client asks metadata | client asks storage | between targets "
         "| records of metadata | of storage | flushes of metadata | of storage |",
@@ -340,10 +341,13 @@ def compare(rows, asked, commits):
     if asked > ASKED_MAX:
         failed += 1
         print(f"FAILED a directory of {3 * FILES} changes was asked for {asked} times")
-    if commits != commits_said():
+    skipped = 0 if commits else 1
+    if skipped:
+        print(f"skipped: Linux {KERNEL} is missing, which the requests of a commit are told of")
+    elif commits != commits_said():
         failed += 1
         print(f"FAILED a small file's commit\n  said:    {commits_said()}\n  counted: {commits}")
-    print(f"{len(rows) + 2 - failed} passed, {failed} failed")
+    print(f"{len(rows) + 2 - failed - skipped} passed, {failed} failed, {skipped} skipped")
     return 1 if failed else 0
 
 
@@ -368,7 +372,8 @@ def main():
     rows, asked = counted(sys.argv[1])
     if sys.argv[2:]:
         return write(rows)
-    return compare(rows, asked, commits_asked(sys.argv[1]))
+    same_kernel = os.uname().release.startswith(f"{KERNEL}.")
+    return compare(rows, asked, commits_asked(sys.argv[1]) if same_kernel else None)
 
 
 if __name__ == "__main__":
