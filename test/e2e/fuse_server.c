@@ -161,8 +161,8 @@ static int serve(struct service *service, const struct fuse_server_options *opti
     return 0;
 }
 
-static bool uring_enable(void) {
-    int fd = open("/sys/module/fuse/parameters/enable_uring", O_RDWR | O_CLOEXEC);
+bool fuse_server_uring_enable(void) {
+    int fd = open(FUSE_ENABLE_URING, O_RDWR | O_CLOEXEC);
     char is = 0;
     bool good = fd >= 0 && read(fd, &is, 1) == 1 && (is == 'Y' || pwrite(fd, "Y", 1, 0) == 1);
 
@@ -176,8 +176,8 @@ const char *fuse_server_missing(void) {
         return "/dev/fuse is missing";
     if (geteuid() != 0)
         return "mounting needs root";
-    if (fuse_server_channel() == FUSE_CHANNEL_URING && !uring_enable())
-        return "/sys/module/fuse/parameters/enable_uring, which is Linux 6.14's, can't be set";
+    if (fuse_server_channel() == FUSE_CHANNEL_URING && !fuse_server_uring_enable())
+        return FUSE_ENABLE_URING ", which is Linux 6.14's, can't be set";
     return NULL;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 #include "../unit/memory_shoal.h"
 #include "front/fuse/fuse.h"
+#include <stdbool.h>
 #include <sys/types.h>
 
 struct fuse_server_options {
@@ -34,8 +35,12 @@ enum fuse_server_question {
     SERVER_STOP,         /* fuse_mount_stop; the answer is how many files stayed open */
 };
 
-/* NULL, or why nothing can be mounted here. Lets the kernel offer io_uring where that is asked for,
- * for good, as mounts do. */
+#define FUSE_ENABLE_URING "/sys/module/fuse/parameters/enable_uring"
+
+/* Lets the kernel offer io_uring, for good, as mounts do: others may mount beside. False where that
+ * can't be. */
+bool fuse_server_uring_enable(void);
+/* NULL, or why nothing can be mounted here. Where io_uring is asked for it enables that. */
 const char *fuse_server_missing(void);
 /* What SHOAL_CHANNEL asks for, "dev" (also where nothing does) or "uring". A server takes that
  * where its options leave it open, but /dev/fuse where they give it few requests. */
