@@ -77,6 +77,17 @@ const struct story cluster_stories[] = {
      .streams = true,
      .is_brief = true,
      .is_whole = true},
+    /* Of an open whose program is gone while its answer is lost, the server knows: it is given back
+     * once the server is heard again. */
+    {.name = "interrupted-open",
+     .steps = {ASK(CREATE, .name = "a"), ASK(RELEASE, .client = 0),
+               ASK(LOOKUP, .client = 1, .name = "a"), CUT(ON_MDT, ON_OTHER_CLIENT),
+               ASK(OPEN, .client = 1, .of = "a", .gone_ms = 100, .fails = true, .ms = 10000), HEAL,
+               RUN(5000)},
+     .client_count = 2,
+     .streams = true,
+     .is_brief = true,
+     .is_whole = true},
     /* Close-to-open over an eviction: once another client was told the size, the evicted one writes
      * nothing, also where it never was before and the list of the ended has not come. What it was
      * acknowledged is there. */

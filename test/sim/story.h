@@ -103,7 +103,8 @@ struct step {
     enum story_state state;
     enum story_count count;
     uint64_t least, most;
-    uint64_t ms; /* of who asks: within which the answer is there; 0: STEP_S */
+    uint64_t ms;      /* of who asks: within which the answer is there; 0: STEP_S */
+    uint64_t gone_ms; /* likewise: after which its program is gone; 0: it never is */
 };
 
 struct story {

@@ -1,5 +1,6 @@
 /* One story from beginning to end. */
 #include "story_player.h"
+#include "holds.h"
 #include "kv/kv_mem.h"
 #include "kv/log_format.h"
 #include "layout/layout.h"
@@ -140,6 +141,13 @@ static bool is_answered(void *context) {
     return ((struct hand *)context)->answered;
 }
 
+static int hand_interrupted(struct shoal_request *request) {
+    const struct hand *hand = request->context;
+    uint64_t gone_ns = hand->asked_ns + hand->asked.gone_ms * NS_PER_MS;
+
+    return sim_now_ns(hand->player->world->sim) >= gone_ns ? SHOAL_ABANDONED : 0;
+}
+
 static bool have_sessions(void *context) {
     struct player *player = context;
     struct world *world = player->world;
@@ -198,6 +206,7 @@ static struct shoal_request request_of(const struct player *player, struct hand 
         .data = hand->data,
         .size = step->size,
         .done = answered,
+        .interrupted = step->gone_ms > 0 ? hand_interrupted : NULL,
         .context = hand,
     };
 
@@ -604,8 +613,8 @@ static void whole_await(struct player *player) {
     if (!strays_are_settled(player->world, left)) {
         snprintf(player->problem, sizeof player->problem,
                  "opens, orders or halves are left after %d s: %s", STEP_S, left);
-    } else {
-        (void)whole_check(player->world, player->problem);
+    } else if (whole_check(player->world, player->problem)) {
+        holds_check(player->world, STEP_S, player->problem);
     }
 }
 
