@@ -72,7 +72,7 @@ static void report_links(struct fsck *fsck, const struct fsck_node *node) {
 
 static int judge_links(struct fsck_names *names, const struct fsck_node *node) {
     struct inode_row row;
-    bool crossing = false;
+    bool crossing = node->flags & NODE_CROSSING;
 
     if (links_are_right(node)) {
         return 0;
@@ -82,7 +82,7 @@ static int judge_links(struct fsck_names *names, const struct fsck_node *node) {
         r = fsck_names_are_there(names->fsck, is_directory(node), node->parent);
     }
     /* First, as what was promised then has changed the row by now, or never will. */
-    if (r == 0) {
+    if (r == 0 && !crossing) {
         r = fsck_is_crossing(names->fsck, node->ino, &crossing);
     }
     if (r == 0 && !crossing) {

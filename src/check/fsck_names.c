@@ -2,6 +2,7 @@
 #include "check/fsck_away.h"
 #include "check/fsck_lost.h"
 #include "check/fsck_names.h"
+#include "meta/half_format.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -287,9 +288,36 @@ static int take_dentry(struct fsck_names *names, const struct fsck_row *row) {
     return r;
 }
 
-static int names_pass(struct fsck_names *names) {
-    int r = for_rows(names, FSCK_PARTITIONS, take_partition);
+static void mark_crossing(struct fsck_names *names, uint64_t ino) {
+    struct fsck_node *node = ino > 0 ? fsck_table_find(&names->table, ino) : NULL;
 
+    if (node) {
+        node->flags |= NODE_CROSSING;
+    }
+}
+
+static int take_transaction(struct fsck_names *names, const struct fsck_row *row) {
+    const struct transaction_row *transaction;
+    const struct half *half;
+    struct bytes halves;
+
+    if (transaction_row_check(row->value, &transaction, &halves) < 0) {
+        return 0;
+    }
+    while (halves.size > 0 && half_next(&halves, &half) == 0) {
+        mark_crossing(names, half->ino);
+        mark_crossing(names, half->from);
+        mark_crossing(names, half->to);
+    }
+    return 0;
+}
+
+static int names_pass(struct fsck_names *names) {
+    int r = for_rows(names, FSCK_TRANSACTIONS, take_transaction);
+
+    if (r == 0) {
+        r = for_rows(names, FSCK_PARTITIONS, take_partition);
+    }
     if (r == 0) {
         r = for_rows(names, FSCK_ORPHANS, take_orphan);
     }

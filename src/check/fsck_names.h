@@ -2,7 +2,9 @@
  *
  * A pass takes the inodes whose hash falls in its part, or, when it looks again, those of a list.
  * Rows of inodes, partitions and orphans are read first and entries last, so an inode is judged by
- * its epoch: if its row has not changed since, then neither have its names. */
+ * its epoch: if its row has not changed since, then neither have its names. But a transaction
+ * across logs may have changed its row before, and its name elsewhere only behind that: so between
+ * the two it is asked which are under way, and whom they are about is looked at again. */
 #pragma once
 #include "check/fsck_internal.h"
 #include "check/fsck_table.h"

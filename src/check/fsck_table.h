@@ -10,6 +10,7 @@ enum fsck_node_flag {
     NODE_PARTITION = 2,
     NODE_DYING = 4,
     NODE_WRONG_TYPE = 8, /* a name says another type than the inode */
+    NODE_CROSSING = 16,  /* a transaction across logs was about it before its names were counted */
 };
 
 struct fsck_node {

@@ -76,8 +76,8 @@ exec /bin/mkdir "$@"
 ALL_GOOD = "release OK OK\nasan OK\ntsan OK\n"
 with open(os.path.join(ROOT, "dev"), encoding="utf-8") as _dev:
     _DEV = _dev.read()
-# Stories and joins, both also with a bug, seeds, seeds of the build with bugs, one that is asked why,
-# seeds under a sanitizer, and a run for each bug that ./dev names; two each.
+# Stories and joins, both also with a bug, seeds, seeds of the build with bugs, one that is asked
+# why, seeds under a sanitizer, and a run for each bug that ./dev names; two each.
 SIMULATOR_COUNT = 2 * (8 + len(re.search(r"step_sim\(\).*?for bug in (.*?); do", _DEV,
                                          re.DOTALL)[1].replace("\\\n", " ").split()))
 # Seeds, the small scope, what ships, and a run for each bug that ./dev names; two each.
