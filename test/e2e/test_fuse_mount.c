@@ -150,6 +150,31 @@ static void assert_dead(const char *path) {
     assert_int_equal(errno, ENOTCONN);
 }
 
+/* Whoever mounts while a killed server's connection ends is told that it is there, or clears it,
+ * whatever error the kernel has for what it asks in that moment. */
+static void test_server_is_cleared_while_it_ends(void **state) {
+    enum { ROUNDS = 40 };
+
+    (void)state;
+    server = fuse_server_start(&plain, NULL);
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        struct fuse_problem problem = {0};
+        char *place = NULL;
+        int r;
+
+        assert_int_equal(kill(server.process, SIGKILL), 0);
+        while ((r = fuse_mount_check(server.path, &place, &problem)) == -ERR_IN_USE)
+            assert_non_null(strstr(problem.text, "is mounted there already"));
+        if (r < 0)
+            fail_msg("round %u: %s", i, problem.text);
+        free(place);
+        assert_int_equal(waitpid(server.process, NULL, 0), server.process);
+        assert_int_equal(close(server.control), 0);
+        server = fuse_server_start(&plain, server.path);
+    }
+    fuse_server_stop(&server);
+}
+
 /* Until the new one is there, nobody meets the directory beneath. */
 static void test_killed_server_is_cleared(void **state) {
     struct fuse_problem problem = {0};
@@ -642,6 +667,7 @@ int main(void) {
         LIFE_TEST(test_stop_after_lazy_unmount),
         LIFE_TEST(test_stop_under_another_mount),
         LIFE_TEST(test_killed_server_is_cleared),
+        LIFE_TEST(test_server_is_cleared_while_it_ends),
         LIFE_TEST(test_killed_servers_are_cleared),
         LIFE_TEST(test_server_that_dies_late_is_cleared),
         LIFE_TEST(test_strange_mount_point),

@@ -213,14 +213,18 @@ static int refuse_unreachable(const char *path, int error, struct fuse_problem *
     }
 }
 
+/* What the kernel answers for a mount whose server is gone. Over io_uring a request that meets the
+ * end of a server's thread gets ECANCELED. */
+static bool is_of_dead(int error) {
+    return error == ENOTCONN || error == ECONNABORTED || error == ECANCELED;
+}
+
 /* A killed server's connection lasts until the kernel has ended that process's I/O, up to a second,
  * and until then what the kernel has cached is answered. It caches no statfs, so that waits. */
-/* Over io_uring a request that meets the end of a server's thread gets ECANCELED. */
 bool fuse_path_is_dead(const char *path) {
     struct statfs space;
 
-    return statfs(path, &space) < 0 &&
-           (errno == ENOTCONN || errno == ECONNABORTED || errno == ECANCELED);
+    return statfs(path, &space) < 0 && is_of_dead(errno);
 }
 
 static int refuse_mounted(const char *path, const char *type, struct fuse_problem *problem) {
@@ -300,14 +304,14 @@ int mount_point_look(const char *path, char **ret_path, struct fuse_problem *pro
     struct stat attributes;
 
     if (stat(path, &attributes) < 0)
-        return errno == ENOTCONN || errno == ECONNABORTED
-                   ? stale_look(path, ret_path, problem)
-                   : refuse_unreachable(path, errno, problem);
+        return is_of_dead(errno) ? stale_look(path, ret_path, problem)
+                                 : refuse_unreachable(path, errno, problem);
     if (!S_ISDIR(attributes.st_mode))
         return refuse_unreachable(path, ENOTDIR, problem);
     place = realpath(path, NULL);
     if (!place)
-        return refuse_unreachable(path, errno, problem);
+        return is_of_dead(errno) ? stale_look(path, ret_path, problem)
+                                 : refuse_unreachable(path, errno, problem);
     int r = mount_find(place, &found);
     if (r < 0 && r != -ERR_NOT_FOUND)
         return refuse_blind(path, r, problem);
