@@ -102,9 +102,6 @@ MUST_CHECK int fsck_list_next(struct fsck_list *list, struct fsck_row *ret_row);
 /* One row as it is now, beside any list; -ERR_NOT_FOUND, also of a target that is lost. */
 MUST_CHECK int fsck_row_get(struct fsck *fsck, struct target_id target, uint32_t what,
                             const struct kv_key *key, struct bytes *ret_value);
-/* Whether a transaction across logs is about it and not done everywhere: what rows say of it is
- * about to change. */
-MUST_CHECK int fsck_is_crossing(struct fsck *fsck, uint64_t ino, bool *ret_crossing);
 /* A copy of an inode's row; -ERR_NOT_FOUND, -ERR_CORRUPT. */
 MUST_CHECK int fsck_inode_get(struct fsck *fsck, uint64_t ino, struct inode_row *ret_row);
 

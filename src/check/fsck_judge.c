@@ -1,5 +1,6 @@
 /* Names: whether what a pass has counted for an inode is right. */
 #include "check/fsck_away.h"
+#include "check/fsck_crossing.h"
 #include "check/fsck_lost.h"
 #include "check/fsck_names.h"
 #include <inttypes.h>

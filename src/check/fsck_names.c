@@ -1,8 +1,8 @@
 /* Names: the passes over inodes, partitions, orphans and entries. */
 #include "check/fsck_away.h"
+#include "check/fsck_crossing.h"
 #include "check/fsck_lost.h"
 #include "check/fsck_names.h"
-#include "meta/half_format.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -288,7 +288,8 @@ static int take_dentry(struct fsck_names *names, const struct fsck_row *row) {
     return r;
 }
 
-static void mark_crossing(struct fsck_names *names, uint64_t ino) {
+static void mark_crossing(void *context, uint64_t ino) {
+    const struct fsck_names *names = context;
     struct fsck_node *node = ino > 0 ? fsck_table_find(&names->table, ino) : NULL;
 
     if (node) {
@@ -296,24 +297,8 @@ static void mark_crossing(struct fsck_names *names, uint64_t ino) {
     }
 }
 
-static int take_transaction(struct fsck_names *names, const struct fsck_row *row) {
-    const struct transaction_row *transaction;
-    const struct half *half;
-    struct bytes halves;
-
-    if (transaction_row_check(row->value, &transaction, &halves) < 0) {
-        return 0;
-    }
-    while (halves.size > 0 && half_next(&halves, &half) == 0) {
-        mark_crossing(names, half->ino);
-        mark_crossing(names, half->from);
-        mark_crossing(names, half->to);
-    }
-    return 0;
-}
-
 static int names_pass(struct fsck_names *names) {
-    int r = for_rows(names, FSCK_TRANSACTIONS, take_transaction);
+    int r = fsck_crossings(names->fsck, mark_crossing, names);
 
     if (r == 0) {
         r = for_rows(names, FSCK_PARTITIONS, take_partition);

@@ -1,5 +1,6 @@
 /* Asking targets for rows: lists, and single rows as they are now. */
 #include "check/fsck_away.h"
+#include "check/fsck_crossing.h"
 #include "check/fsck_lost.h"
 #include "layout/map_lost.h"
 #include "meta/half_format.h"
@@ -160,33 +161,46 @@ int fsck_row_get(struct fsck *fsck, struct target_id target, uint32_t what,
     return 0;
 }
 
-static bool is_about(struct bytes halves, uint64_t ino) {
-    const struct half *half;
+struct sought {
+    uint64_t ino;
+    bool found;
+};
 
-    while (halves.size > 0 && half_next(&halves, &half) == 0) {
-        if (half->ino == ino || half->from == ino || half->to == ino) {
-            return true;
-        }
-    }
-    return false;
+static void sought_see(void *context, uint64_t ino) {
+    struct sought *sought = context;
+
+    sought->found = sought->found || ino == sought->ino;
 }
 
-int fsck_is_crossing(struct fsck *fsck, uint64_t ino, bool *ret_crossing) {
+int fsck_crossings(struct fsck *fsck, void (*see)(void *context, uint64_t ino), void *context) {
     struct fsck_list list;
     struct fsck_row row;
     int r;
 
-    *ret_crossing = false;
     fsck_list_begin_all(&list, fsck, FSCK_TRANSACTIONS);
     while ((r = fsck_list_next(&list, &row)) == 0) {
         const struct transaction_row *transaction;
+        const struct half *half;
         struct bytes halves;
 
-        if (transaction_row_check(row.value, &transaction, &halves) == 0) {
-            *ret_crossing = *ret_crossing || is_about(halves, ino);
+        if (transaction_row_check(row.value, &transaction, &halves) < 0) {
+            continue;
+        }
+        while (halves.size > 0 && half_next(&halves, &half) == 0) {
+            see(context, half->ino);
+            see(context, half->from);
+            see(context, half->to);
         }
     }
     return r == -ERR_NOT_FOUND ? 0 : r;
+}
+
+int fsck_is_crossing(struct fsck *fsck, uint64_t ino, bool *ret_crossing) {
+    struct sought sought = {.ino = ino};
+    int r = fsck_crossings(fsck, sought_see, &sought);
+
+    *ret_crossing = sought.found;
+    return r;
 }
 
 int fsck_inode_get(struct fsck *fsck, uint64_t ino, struct inode_row *ret_row) {

@@ -276,6 +276,13 @@ static int stale_look(const char *path, char **ret_path, struct fuse_problem *pr
     return 0;
 }
 
+/* What is asked about the path got an error: a dead mount's, or one to be told. */
+static int unanswered_look(const char *path, int error, char **ret_path,
+                           struct fuse_problem *problem) {
+    return is_of_dead(error) ? stale_look(path, ret_path, problem)
+                             : refuse_unreachable(path, error, problem);
+}
+
 static int refuse_mounting(const char *path, struct fuse_problem *problem) {
     return problem_set(problem, -ERR_NOT_PERMITTED, "%s: mounting needs root", path);
 }
@@ -304,14 +311,12 @@ int mount_point_look(const char *path, char **ret_path, struct fuse_problem *pro
     struct stat attributes;
 
     if (stat(path, &attributes) < 0)
-        return is_of_dead(errno) ? stale_look(path, ret_path, problem)
-                                 : refuse_unreachable(path, errno, problem);
+        return unanswered_look(path, errno, ret_path, problem);
     if (!S_ISDIR(attributes.st_mode))
         return refuse_unreachable(path, ENOTDIR, problem);
     place = realpath(path, NULL);
     if (!place)
-        return is_of_dead(errno) ? stale_look(path, ret_path, problem)
-                                 : refuse_unreachable(path, errno, problem);
+        return unanswered_look(path, errno, ret_path, problem);
     int r = mount_find(place, &found);
     if (r < 0 && r != -ERR_NOT_FOUND)
         return refuse_blind(path, r, problem);
