@@ -91,6 +91,7 @@ static void add_kv(struct answer *answer, const char *target, const struct kv_co
     KV_COUNTER(records);
     KV_COUNTER(record_bytes);
     KV_COUNTER(sync_points);
+    KV_COUNTER(sync_points_unasked);
     KV_COUNTER(checkpoints);
     KV_COUNTER(checkpoint_rows);
     KV_COUNTER(pending_reads);

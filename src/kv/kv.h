@@ -127,6 +127,7 @@ void kv_step(struct kv *kv); /* progress: call on wake and on every tick */
 struct kv_counters {
     uint64_t records, record_bytes, sync_points, checkpoints_begun, checkpoints, checkpoint_rows;
     uint64_t replayed_records, replayed_ring_records, duplicates_refused, pending_reads, stalls;
+    uint64_t sync_points_unasked; /* by the clock, a ring half full or a checkpoint alone */
     uint64_t outcomes_refused, changes_bytes, ring_used_bytes, disk_log_used_bytes;
     struct kv_levels levels;
 };

@@ -67,8 +67,8 @@ enum sync_stage { SYNC_IDLE, SYNC_DATA, SYNC_RECORDS, SYNC_FLUSH };
 
 struct kv_sync_state {
     enum sync_stage stage;
-    bool wanted; /* one more when this one is done, or now */
-    bool data_done;
+    bool wanted;           /* one more when this one is done, or now */
+    bool data_done, asked; /* asked: somebody waited when it began */
     int data_result;
     struct ring_start cut; /* where the ring starts once this is done */
     uint64_t walk;         /* ring offset of the next record to write */

@@ -56,6 +56,7 @@ static void sync_finish(struct kv *kv) {
     sync->stage = SYNC_IDLE;
     sync->last_ns = env_now_ns(kv->env);
     kv->counters.sync_points++;
+    kv->counters.sync_points_unasked += !sync->asked;
     if (kv->options.hooks.synced) {
         kv->options.hooks.synced(kv->options.hook_context, kv->synced);
     }
@@ -82,6 +83,7 @@ static void sync_begin(struct kv *kv) {
     cut_check(kv);
     sync->wanted = false;
     sync->data_done = false;
+    sync->asked = kv->waiters.first != NULL;
     sync->stage = SYNC_DATA;
     sync->cut = (struct ring_start){.offset = ring->head,
                                     .position = ring->position + 1,

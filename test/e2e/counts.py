@@ -8,8 +8,8 @@ SHOAL is the command. --write puts what was counted into the table instead. The 
 
 The operations are made one by one through a mount by TCP with a key, on two metadata and two
 storage targets, and the counters of all targets are read before and after each. A row gives the
-median of its operations, so that what the targets do beside them is in none; of flushes the fewest,
-as on a slow machine the one that comes each second is in most. Besides, the directory
+median of its operations, so that what the targets do beside them is in none, and of flushes those
+that were asked for, as on a slow machine the one of each second is in most. Besides, the directory
 that a program makes, renames and removes names in is asked for no more often than a kernel must.
 """
 
@@ -58,7 +58,8 @@ class Counters:
         values = {(one["target"], one["operation"]): one["count"] for one in answer["operations"]
                   if one["operation"] not in BESIDE | KEPT}
         values.update({(one["target"], one["name"]): one["value"] for one in answer["counters"]
-                       if one["name"] in ("records", "sync_points", "promises_kept")})
+                       if one["name"] in ("records", "sync_points", "sync_points_unasked",
+                                          "promises_kept")})
         self.open_count = sum(one["value"] for one in answer["counters"] if one["name"] == "opens")
         return values
 
@@ -89,8 +90,12 @@ class Counters:
 
     def end(self):
         """With commits by the promises that they kept, and without the flush that they wait
-        for."""
+        for, and those that nobody asked for."""
         grown = self.grown(self.settled())
+        for target in {target for target, _ in grown}:
+            unasked = grown.pop((target, "sync_points_unasked"), 0)
+            if unasked:
+                grown[target, "sync_points"] -= unasked
         return {(target, "cross_commit" if name == "promises_kept" else name): value
                 for (target, name), value in grown.items() if name != "cross_commit"}
 
@@ -114,13 +119,10 @@ class Costs:
             return name, side
         return "between" if name.startswith("cross_") or name == "chunk_cut" else side
 
-    @staticmethod
-    def mean(name, counts):
-        return min(counts) if name == "sync_points" else round(statistics.median(counts))
-
     def row(self, operation):
         names = sorted({key for one in self.seen for key in one}, key=lambda key: key[1])
-        middle = {key: self.mean(key[1], [one.get(key, 0) for one in self.seen]) for key in names}
+        middle = {key: round(statistics.median(one.get(key, 0) for one in self.seen))
+                  for key in names}
         cells = [operation]
         for column in ("metadata", "storage", "between"):
             cells.append(", ".join(name if count == 1 else f"{count} {name}"

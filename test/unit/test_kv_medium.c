@@ -481,17 +481,20 @@ static void test_unreadable_log_and_stop(void **state) {
     }
 }
 
-static uint64_t sync_points(const struct edge *edge) {
+static void assert_sync_points(const struct edge *edge, uint64_t count, uint64_t unasked) {
     struct kv_counters counters;
 
     kv_counters_get(edge->kv, &counters);
-    return counters.sync_points;
+    assert_int_equal(counters.sync_points, count);
+    assert_int_equal(counters.sync_points_unasked, unasked);
 }
 
-/* Half a ring takes one sync point, and so does a checkpoint, whatever begins it. */
+/* Half a ring takes one sync point, and so does a checkpoint, whatever begins it. Nobody has asked
+ * for these, as who waits for a record does. */
 static void test_sync_points_of_checkpoint(void **state) {
     (void)state;
     for (int half = 0; half < 2; half++) {
+        struct kv_waiter waiter = {.done = wait_done};
         struct edge *edge = edge_new(14);
 
         put_sealed(edge, 0, half ? 180 : 10);
@@ -502,11 +505,15 @@ static void test_sync_points_of_checkpoint(void **state) {
             edge_turn(edge, 0);
         }
         assert_int_equal(kv_synced_position(edge->kv), half ? 180 : 10);
-        assert_int_equal(sync_points(edge), 1);
+        assert_sync_points(edge, 1, 1);
         put_sealed(edge, 200, 10);
         kv_checkpoint_want(edge->kv);
         edge_settle(edge, true);
-        assert_int_equal(sync_points(edge), 2);
+        assert_sync_points(edge, 2, 2);
+        put_sealed(edge, 210, 1);
+        kv_sync(edge->kv, &waiter, kv_position(edge->kv));
+        edge_settle(edge, false);
+        assert_sync_points(edge, 3, 2);
         edge_free(edge);
     }
 }
