@@ -48,7 +48,9 @@ class Counters:
     def __init__(self, cluster):
         self.cluster = cluster
         self.values = {}
-        self.open_count = 0
+        self.under_way = 0  # files that are open, and orders to storage targets
+        self.asked_of = 0   # files whose blocks were counted anew
+        self.asked_before = 0
 
     def read(self):
         result = self.cluster.run("stats", self.cluster.directory, "--json")
@@ -60,16 +62,21 @@ class Counters:
         values.update({(one["target"], one["name"]): one["value"] for one in answer["counters"]
                        if one["name"] in ("records", "sync_points", "sync_points_unasked",
                                           "promises_kept")})
-        self.open_count = sum(one["value"] for one in answer["counters"] if one["name"] == "opens")
+        self.under_way = self.sum_of(answer, "opens", "orders")
+        self.asked_of = self.sum_of(answer, "counted")
         return values
 
+    @staticmethod
+    def sum_of(answer, *names):
+        return sum(one["value"] for one in answer["counters"] if one["name"] in names)
+
     def settled(self, done=lambda now: True):
-        """What they are when nothing is open and they stand still: closes and ends of transactions
-        come behind the answer."""
+        """What they are when nothing is open or ordered and they stand still: closes, ends of
+        transactions and cuts come behind the answer."""
         before = self.read()
         for _ in range(LOOKS):
             now = self.read()
-            if now == before and self.open_count == 0 and done(now):
+            if now == before and self.under_way == 0 and done(now):
                 return now
             before = now
         raise Failed(f"counters did not stand still in {LOOKS} looks")
@@ -87,11 +94,13 @@ class Counters:
 
     def begin(self):
         self.values = self.settled(self.commits_are_answered)
+        self.asked_before = self.asked_of
 
-    def end(self):
+    def end(self, files_asked_of):
         """With commits by the promises that they kept, and without the flush that they wait
-        for, and those that nobody asked for."""
-        grown = self.grown(self.settled())
+        for, and those that nobody asked for. When the blocks of so many files were counted."""
+        grown = self.grown(self.settled(
+            lambda _: self.asked_of >= self.asked_before + files_asked_of))
         for target in {target for target, _ in grown}:
             unasked = grown.pop((target, "sync_points_unasked"), 0)
             if unasked:
@@ -144,14 +153,15 @@ class Table:
     def path(self, *names):
         return os.path.join(self.cluster.mount, *names)
 
-    def count(self, operation, run, elsewhere=None):
+    def count(self, operation, run, elsewhere=None, files_asked_of=0):
         """run(i) for each i. With elsewhere: the name of those that other targets were asked about,
-        of which there must be some."""
+        of which there must be some. A call is over when the blocks of so many files were counted
+        behind it."""
         here, there = Costs(), Costs()
         for number in range(TIMES):
             self.counters.begin()
             run(number)
-            counted = self.counters.end()
+            counted = self.counters.end(files_asked_of)
             crossed = any(name == "cross_prepare" for _, name in counted)
             (there if elsewhere and crossed else here).add(counted)
         for name, costs in ((operation, here), (elsewhere, there)):
@@ -190,7 +200,8 @@ class Table:
         self.count("open, list 15 names, close", lambda _: os.listdir(self.path("d")))
         self.count("chmod", lambda number: os.chmod(self.path("d", f"f{number}"), 0o600))
         self.count("truncate, 50,000 bytes to 30,000",
-                   lambda number: os.truncate(self.path("d", f"f{number}"), 30000))
+                   lambda number: os.truncate(self.path("d", f"f{number}"), 30000),
+                   files_asked_of=1)
         self.count("symlink",
                    lambda number: os.symlink("f", self.path("d", f"l{number}")))
         self.count("readlink", lambda number: os.readlink(self.path("d", f"l{number}")))
