@@ -12,6 +12,7 @@ from mounts import Failed
 # each wake-up of a processor that has nothing else to do is a trip to the host.
 POLL_PATH = "/sys/module/haltpoll/parameters/guest_halt_poll_ns"
 POLL_NS = 200000
+IDLE_PATH = "/sys/devices/system/cpu/cpuidle"  # who decides what idle processors do
 URING_PATH = "/sys/module/fuse/parameters/enable_uring"
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LOOK_S = 1.0
@@ -74,8 +75,13 @@ def kept_to_the_end():
 
 
 def poll_read():
+    """None: idle processors of this machine have no such setting, or don't go by it."""
     value = setting_read(POLL_PATH)
-    return None if value is None else int(value)
+    driver, governor = (setting_read(os.path.join(IDLE_PATH, name))
+                        for name in ("current_driver", "current_governor_ro"))
+    if value is None or driver == "none" or governor not in (None, "haltpoll"):
+        return None
+    return int(value)
 
 
 def poll_write(value_ns):
@@ -89,7 +95,7 @@ def idle_polls(value_ns):
         yield
         return
     if poll_read() is None:
-        raise Failed(f"{POLL_PATH} is not here: idle processors are as they are")
+        raise Failed(f"{POLL_PATH} is not here, or moves nothing: idle processors are as they are")
     with kept(POLL_PATH):
         poll_write(value_ns)
         yield

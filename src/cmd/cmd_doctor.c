@@ -20,11 +20,9 @@ struct doctor_words {
     bool as_json;
 };
 
-static const char *const state_words[] = {[DOCTOR_GOOD] = "good",
-                                          [DOCTOR_COSTS] = "costs",
-                                          [DOCTOR_UNSAFE] = "unsafe",
-                                          [DOCTOR_ABSENT] = "absent",
-                                          [DOCTOR_UNREADABLE] = "unreadable"};
+static const char *const state_words[] = {
+    [DOCTOR_GOOD] = "good",     [DOCTOR_COSTS] = "costs",   [DOCTOR_UNSAFE] = "unsafe",
+    [DOCTOR_ABSENT] = "absent", [DOCTOR_UNUSED] = "unused", [DOCTOR_UNREADABLE] = "unreadable"};
 static const char *const outcome_words[] = {[DOCTOR_CHANGED] = "changed",
                                             [DOCTOR_SAME] = "same",
                                             [DOCTOR_FOREIGN] = "foreign",
@@ -123,6 +121,8 @@ static void advice_print(const struct doctor_row *row, char ret_text[TEXT_BYTES]
         snprintf(ret_text, TEXT_BYTES, "%s", uring_advice(row));
     } else if (row->state == DOCTOR_GOOD || row->state == DOCTOR_ABSENT) {
         snprintf(ret_text, TEXT_BYTES, "-");
+    } else if (row->state == DOCTOR_UNUSED) {
+        snprintf(ret_text, TEXT_BYTES, "nothing: idle CPUs don't go by it here");
     } else if (row->is_changed_by_fix && row->denied < 0) {
         snprintf(ret_text, TEXT_BYTES, "may not be changed here: %s", err_text(row->denied));
     } else if (row->is_changed_by_fix) {
@@ -258,7 +258,8 @@ static bool table_is_good(const struct doctor_table *table) {
     for (size_t i = 0; i < table->count; i++) {
         enum doctor_state state = table->rows[i].state;
 
-        is_good = is_good && (state == DOCTOR_GOOD || state == DOCTOR_ABSENT);
+        is_good =
+            is_good && (state == DOCTOR_GOOD || state == DOCTOR_ABSENT || state == DOCTOR_UNUSED);
     }
     return is_good;
 }

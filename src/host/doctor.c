@@ -137,12 +137,32 @@ static void look_at_number(struct doctor_look *look, struct doctor_row *row, uin
     row_ask_denied(look, row);
 }
 
+/* Idle CPUs do as these settings say where the governor that has them decides, for a driver that
+ * asks it. A kernel that tells neither is taken for one. */
+static bool halt_poll_is_used(struct doctor_look *look) {
+    char driver[DOCTOR_VALUE_BYTES];
+    char governor[DOCTOR_VALUE_BYTES];
+
+    if (doctor_value_read(look->root, "/sys/devices/system/cpu/cpuidle/current_driver", driver) <
+            0 ||
+        doctor_value_read(look->root, "/sys/devices/system/cpu/cpuidle/current_governor_ro",
+                          governor) < 0) {
+        return true;
+    }
+    return strcmp(driver, "none") != 0 && strcmp(governor, "haltpoll") == 0;
+}
+
 static void look_at_halt_poll(struct doctor_look *look) {
+    bool is_used = halt_poll_is_used(look);
+
     for (enum doctor_setting i = DOCTOR_HALT_POLL; i <= DOCTOR_HALT_POLL_START; i++) {
         struct doctor_row *row = row_add(look, i);
 
         snprintf(row->path, sizeof row->path, "/sys/module/haltpoll/parameters/%s", names[i]);
         look_at_number(look, row, HALT_POLL_NS);
+        if (!is_used && (row->state == DOCTOR_GOOD || row->state == DOCTOR_COSTS)) {
+            row->state = DOCTOR_UNUSED;
+        }
     }
 }
 

@@ -27,6 +27,7 @@ enum doctor_state {
     DOCTOR_COSTS,      /* speed */
     DOCTOR_UNSAFE,     /* a start that is refused, or data */
     DOCTOR_ABSENT,     /* the machine has no such setting */
+    DOCTOR_UNUSED,     /* it has, and nothing here asks for it */
     DOCTOR_UNREADABLE, /* error says why */
 };
 

@@ -89,8 +89,8 @@ import os, signal, sys, time
 sys.dont_write_bytecode = True
 sys.path.insert(0, sys.argv[1])
 import machine
-machine.POLL_PATH, machine.URING_PATH = (os.path.join(sys.argv[2], name)
-                                         for name in ("setting", "uring"))
+machine.POLL_PATH, machine.URING_PATH, machine.IDLE_PATH = (
+    os.path.join(sys.argv[2], name) for name in ("setting", "uring", "idle"))
 for one in machine.ENDING:
     signal.signal(one, signal.SIG_DFL)  # whoever has started the tests
 with machine.kept_to_the_end():
@@ -111,7 +111,7 @@ class Machine(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
         path = os.path.join(folder.name, "setting")
-        for name, value in (("POLL_PATH", path), ("LOOK_S", 1.0)):
+        for name, value in (("POLL_PATH", path), ("IDLE_PATH", folder.name), ("LOOK_S", 1.0)):
             self.addCleanup(setattr, machine, name, getattr(machine, name))
             setattr(machine, name, value)
         self.addCleanup(setattr, machine, "ticks", machine.ticks)
@@ -130,6 +130,14 @@ class Machine(unittest.TestCase):
         with self.assertRaisesRegex(run.Failed, "is not here"):
             with machine.idle_polls(0):
                 self.fail("it went on")
+
+    def test_a_setting_that_moves_nothing_is_none(self):
+        machine.poll_write(7)
+        for driver, governor, wanted in (("haltpoll", "haltpoll", 7), ("none", "menu", None),
+                                         ("intel_idle", "menu", None), ("none", "haltpoll", None)):
+            for name, value in (("current_driver", driver), ("current_governor_ro", governor)):
+                machine.setting_write(os.path.join(self.folder, name), value)
+            self.assertEqual(machine.poll_read(), wanted)
 
     def end_one(self, how, number=None):
         """A program that changes both settings, as mounts do, and ends so; its exit status."""

@@ -8,6 +8,8 @@
 #define URING "/sys/module/fuse/parameters/enable_uring"
 #define HALT_POLL "/sys/module/haltpoll/parameters/guest_halt_poll_ns"
 #define HALT_POLL_START "/sys/module/haltpoll/parameters/guest_halt_poll_grow_start"
+#define IDLE_DRIVER "/sys/devices/system/cpu/cpuidle/current_driver"
+#define IDLE_GOVERNOR "/sys/devices/system/cpu/cpuidle/current_governor_ro"
 #define READ_AHEAD "/sys/class/bdi/0:45/read_ahead_kb"
 #define HUGE_PAGES "/sys/kernel/mm/transparent_hugepage/enabled"
 #define SLEEP "/sys/devices/system/cpu/cpu0/cpuidle/"

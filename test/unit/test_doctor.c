@@ -44,6 +44,48 @@ static void test_all_that_is_wrong(void **state) {
     doctor_table_free(table);
 }
 
+/* A machine whose idle CPUs ask another governor, or none, needs not set what moves nothing. */
+static void test_halt_polls_that_nobody_asks_for(void **state) {
+    static const struct {
+        const char *driver; /* NULL: the kernel does not tell */
+        const char *governor;
+        enum doctor_state state;
+    } rows[] = {
+        {NULL, "menu\n", DOCTOR_COSTS},
+        {"haltpoll\n", NULL, DOCTOR_COSTS},
+        {"haltpoll\n", "haltpoll\n", DOCTOR_COSTS},
+        {"acpi_idle\n", "haltpoll\n", DOCTOR_COSTS},
+        {"intel_idle\n", "menu\n", DOCTOR_UNUSED},
+        {"none\n", "haltpoll\n", DOCTOR_UNUSED},
+        {"none\n", "menu\n", DOCTOR_UNUSED},
+    };
+    struct place *place = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        machine_make(place);
+        if (rows[i].driver) {
+            file_put(place, IDLE_DRIVER, rows[i].driver);
+        }
+        if (rows[i].governor) {
+            file_put(place, IDLE_GOVERNOR, rows[i].governor);
+        }
+        struct doctor_table *table = table_of(place);
+        for (size_t j = 1; j <= 2; j++) {
+            assert_int_equal(table->rows[j].state, rows[i].state);
+            assert_int_equal(doctor_row_is_fixable(&table->rows[j]), rows[i].state == DOCTOR_COSTS);
+        }
+        assert_string_equal(table->rows[1].value, "0");
+        assert_int_equal(doctor_brings_much(table), rows[i].state == DOCTOR_COSTS);
+        doctor_table_free(table);
+        if (rows[i].driver) {
+            file_drop(place, IDLE_DRIVER);
+        }
+        if (rows[i].governor) {
+            file_drop(place, IDLE_GOVERNOR);
+        }
+    }
+}
+
 static void test_all_that_is_well(void **state) {
     struct place *place = *state;
 
@@ -289,6 +331,7 @@ static void test_measures(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_all_that_is_wrong, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_halt_polls_that_nobody_asks_for, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_all_that_is_well, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_absent_and_unreadable, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_disks, set_up, tear_down),
