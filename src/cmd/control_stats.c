@@ -58,6 +58,8 @@ static void add_mount(struct answer *answer, struct control *control) {
         counter_add(answer, "mount", "requests_held_back", counters.held_back);
         counter_add(answer, "mount", "stood_aside", counters.stood_aside);
         counter_add(answer, "mount", "served_aside", counters.served_aside);
+        counter_add(answer, "mount", "listed_ahead", counters.listed_ahead);
+        counter_add(answer, "mount", "ahead_taken", counters.ahead_taken);
         control_mount_put(control);
     }
 

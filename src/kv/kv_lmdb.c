@@ -57,8 +57,10 @@ struct kv_base {
     MDB_env *lmdb;
     MDB_dbi table;
     MDB_txn *read;
-    MDB_cursor *cursor;
-    bool reading; /* the transaction is open, not reset */
+    MDB_cursor *cursor; /* of gets */
+    MDB_cursor *walk;   /* of next and previous: gets elsewhere leave it at its page */
+    bool reading;       /* the transaction is open, not reset */
+    bool walking;       /* walk belongs to it */
     struct env *env;
     uint64_t memory_bytes;
     uint64_t used_bytes_max;     /* without the reserve */
@@ -382,6 +384,9 @@ static int lmdb_open_rows(struct kv_base *base) {
         r = mdb_cursor_open(base->read, base->table, &base->cursor);
     }
     if (r == 0) {
+        r = mdb_cursor_open(base->read, base->table, &base->walk);
+    }
+    if (r == 0) {
         r = measure(base, base->read, &used_bytes);
     }
     if (r == 0) {
@@ -425,6 +430,7 @@ static void lmdb_read_end(struct kv_base *base) {
     if (base->reading) {
         mdb_txn_reset(base->read);
         base->reading = false;
+        base->walking = false;
     }
 }
 
@@ -434,6 +440,9 @@ static void lmdb_close(struct kv_base *base) {
     }
     if (base->cursor) {
         mdb_cursor_close(base->cursor);
+    }
+    if (base->walk) {
+        mdb_cursor_close(base->walk);
     }
     if (base->read) {
         mdb_txn_abort(base->read);
@@ -506,7 +515,17 @@ static int read_begin(struct kv_base *base) {
     return r;
 }
 
-/* What the cursor stands on; the format row is the end. */
+static int walk_begin(struct kv_base *base) {
+    int r = read_begin(base);
+
+    if (r == 0 && !base->walking) {
+        r = mdb_cursor_renew(base->read, base->walk);
+        base->walking = r == 0;
+    }
+    return r;
+}
+
+/* What a cursor stands on; the format row is the end. */
 static int row_answer(const MDB_val *key, const MDB_val *value, struct kv_key *ret_key,
                       struct bytes *ret_value) {
     if (key->mv_size == FORMAT_KEY_BYTES) {
@@ -535,14 +554,14 @@ static int lmdb_get(struct kv_base *base, const struct kv_key *key, struct bytes
 static int lmdb_next(struct kv_base *base, const struct kv_key *key, bool inclusive,
                      struct kv_key *ret_key, struct bytes *ret_value) {
     MDB_val found = key_val(key), value;
-    int r = read_begin(base);
+    int r = walk_begin(base);
 
     if (r == 0) {
-        r = mdb_cursor_get(base->cursor, &found, &value, MDB_SET_RANGE);
+        r = mdb_cursor_get(base->walk, &found, &value, MDB_SET_RANGE);
     }
     if (r == 0 && !inclusive && found.mv_size == KV_KEY_BYTES &&
         memcmp(found.mv_data, key->bytes, KV_KEY_BYTES) == 0) {
-        r = mdb_cursor_get(base->cursor, &found, &value, MDB_NEXT);
+        r = mdb_cursor_get(base->walk, &found, &value, MDB_NEXT);
     }
     return r == 0 ? row_answer(&found, &value, ret_key, ret_value) : error_of(r);
 }
@@ -550,14 +569,14 @@ static int lmdb_next(struct kv_base *base, const struct kv_key *key, bool inclus
 static int lmdb_previous(struct kv_base *base, const struct kv_key *key, struct kv_key *ret_key,
                          struct bytes *ret_value) {
     MDB_val found = key_val(key), value;
-    int r = read_begin(base);
+    int r = walk_begin(base);
 
     if (r == 0) {
         /* Finds the format row if nothing else. */
-        r = mdb_cursor_get(base->cursor, &found, &value, MDB_SET_RANGE);
+        r = mdb_cursor_get(base->walk, &found, &value, MDB_SET_RANGE);
     }
     if (r == 0) {
-        r = mdb_cursor_get(base->cursor, &found, &value, MDB_PREV);
+        r = mdb_cursor_get(base->walk, &found, &value, MDB_PREV);
     }
     return r == 0 ? row_answer(&found, &value, ret_key, ret_value) : error_of(r);
 }

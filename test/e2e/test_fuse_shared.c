@@ -1,9 +1,10 @@
-/* Programs read, write and cut the same files at once through one mount: nobody reads what was
- * older than its open, nor waits for ever. */
+/* Programs read, write, cut and list the same files at once through one mount: nobody reads what
+ * was older than its open, or is told what was before, nor waits for ever. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -25,6 +27,8 @@ enum {
     READERS = 4,
     VERSIONS = 400, /* that each file has, one after another */
     WORDS_MAX = 16000,
+    LISTED = 600, /* files in a directory whose listing has several answers */
+    LISTINGS = 25,
     WAITED_S = 120, /* then something waits for ever */
 };
 
@@ -34,8 +38,10 @@ struct file {
     _Atomic uint32_t stands; /* the one that is, or a newer one */
 };
 
+enum { SHARED_BYTES = (LISTED + 1) * sizeof(struct file) };
+
 static struct fuse_server server;
-static struct file *files;
+static struct file *files;        /* LISTED */
 static _Atomic uint32_t *writing; /* writers that are not done */
 
 /* In a child: ends it with what went wrong. */
@@ -49,15 +55,15 @@ static _Atomic uint32_t *writing; /* writers that are not done */
 
 static int set_up(void **state) {
     server = fuse_server_start(*state, NULL);
-    files = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    files = mmap(NULL, SHARED_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_true(files != MAP_FAILED);
-    writing = (void *)&files[FILES];
+    writing = (void *)&files[LISTED];
     return 0;
 }
 
 static int tear_down(void **state) {
     (void)state;
-    (void)munmap(files, 4096);
+    (void)munmap(files, SHARED_BYTES);
     if (server.process > 0)
         fuse_server_stop(&server);
     return 0;
@@ -166,14 +172,14 @@ static pid_t begin(void (*act)(unsigned index), unsigned index) {
     return process;
 }
 
-static void nobody_reads_what_was_before(void **state) {
+/* Runs writers and readers; the readers go on until the writers have ended. */
+static void run_both(void (*writes)(unsigned index), void (*reads)(unsigned index)) {
     pid_t children[WRITERS + READERS];
     unsigned failed = 0;
 
-    (void)state;
     atomic_store(writing, WRITERS);
     for (unsigned i = 0; i < WRITERS + READERS; i++)
-        children[i] = i < WRITERS ? begin(writer, i) : begin(reader, i - WRITERS);
+        children[i] = i < WRITERS ? begin(writes, i) : begin(reads, i - WRITERS);
     for (unsigned i = 0; i < WRITERS + READERS; i++) {
         int status = 0;
 
@@ -189,20 +195,89 @@ static void nobody_reads_what_was_before(void **state) {
     assert_int_equal(failed, 0);
 }
 
+static void nobody_reads_what_was_before(void **state) {
+    (void)state;
+    run_both(writer, reader);
+}
+
+/* A file's version is its length. */
+static void cutter(unsigned index) {
+    char path[96];
+
+    for (uint32_t version = 1; version <= LISTINGS; version++)
+        for (unsigned number = index; number < LISTED; number += WRITERS) {
+            atomic_store(&files[number].begun, version);
+            need(truncate(path_of(number, path), version) == 0);
+            atomic_store(&files[number].stands, version);
+        }
+    atomic_fetch_sub(writing, 1);
+}
+
+static void list_once(void) {
+    unsigned seen[LISTED] = {0};
+    DIR *directory = opendir(server.path);
+    struct dirent *entry;
+
+    need(directory);
+    while ((entry = readdir(directory))) {
+        char *end;
+        unsigned long number = strtoul(entry->d_name, &end, 10);
+        struct stat attributes;
+
+        if (entry->d_name[0] == '.')
+            continue;
+        need(*end == '\0' && number < LISTED);
+        seen[number]++;
+        uint32_t before = atomic_load(&files[number].stands);
+        need(fstatat(dirfd(directory), entry->d_name, &attributes, 0) == 0);
+        need(attributes.st_size >= before);
+        need(attributes.st_size <= atomic_load(&files[number].begun));
+    }
+    need(closedir(directory) == 0);
+    for (unsigned i = 0; i < LISTED; i++)
+        need(seen[i] == 1);
+}
+
+static void lister(unsigned index) {
+    (void)index;
+    do
+        list_once();
+    while (atomic_load(writing) > 0);
+}
+
+static void nobody_is_told_what_was_before(void **state) {
+    char path[96];
+
+    (void)state;
+    for (unsigned i = 0; i < LISTED; i++) {
+        int fd = open(path_of(i, path), O_WRONLY | O_CREAT, 0644);
+
+        assert_true(fd >= 0);
+        assert_int_equal(close(fd), 0);
+    }
+    run_both(cutter, lister);
+}
+
 static const struct fuse_server_options ways[] = {
-    {.name = "nobody_reads_what_was_before, inline",
-     .mode = MEMORY_SHOAL_INLINE,
-     .timeout_ns = 1000000000},
-    {.name = "nobody_reads_what_was_before, thread", .mode = MEMORY_SHOAL_THREAD, .timeout_ns = 0},
-    {.name = "nobody_reads_what_was_before, cached",
+    {.name = "inline", .mode = MEMORY_SHOAL_INLINE, .timeout_ns = 1000000000},
+    {.name = "thread", .mode = MEMORY_SHOAL_THREAD, .timeout_ns = 1000000000},
+    {.name = "no timeouts", .mode = MEMORY_SHOAL_THREAD, .timeout_ns = 0},
+    {.name = "cached",
      .mode = MEMORY_SHOAL_INLINE,
      .timeout_ns = 1000000000,
      .refuse_direct = true},
 };
 
+static const struct CMUnitTest tests[] = {
+    {"nobody_reads_what_was_before", nobody_reads_what_was_before, set_up, tear_down, NULL},
+    {"nobody_is_told_what_was_before", nobody_is_told_what_was_before, set_up, tear_down, NULL},
+};
+
+enum { TESTS = sizeof(tests) / sizeof(tests[0]), WAYS = sizeof(ways) / sizeof(ways[0]) };
+
 int main(void) {
-    enum { WAYS = sizeof(ways) / sizeof(ways[0]) };
-    struct CMUnitTest tests[WAYS];
+    static struct CMUnitTest all[TESTS * WAYS];
+    static char names[TESTS * WAYS][64];
     const char *missing = fuse_server_missing();
 
     server.control = -1;
@@ -210,8 +285,12 @@ int main(void) {
         print_message("skipped: %s\n", missing);
         return EXIT_SKIP;
     }
-    for (size_t i = 0; i < WAYS; i++)
-        tests[i] = (struct CMUnitTest){ways[i].name, nobody_reads_what_was_before, set_up,
-                                       tear_down, (void *)(uintptr_t)&ways[i]};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    for (size_t i = 0; i < TESTS * WAYS; i++) {
+        all[i] = tests[i % TESTS];
+        all[i].initial_state = (void *)(uintptr_t)&ways[i / TESTS];
+        (void)snprintf(names[i], sizeof(names[i]), "%s: %s", ways[i / TESTS].name,
+                       tests[i % TESTS].name);
+        all[i].name = names[i];
+    }
+    return cmocka_run_group_tests(all, NULL, NULL);
 }

@@ -4,9 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t desk_now_ns(struct env *env) {
-    static uint64_t now_ns;
+static uint64_t now_ns;
 
+void desk_pass(uint64_t time_ns) {
+    now_ns += time_ns;
+}
+
+static uint64_t desk_now_ns(struct env *env) {
     (void)env;
     return now_ns += 1000;
 }
@@ -33,6 +37,13 @@ static void desk_forget(struct front_channel *channel, uint64_t ino) {
     desk->forget_count++;
 }
 
+static void desk_ahead(struct front_channel *channel, unsigned thread_index) {
+    struct desk *desk = CONTAINER_OF(channel, struct desk, channel);
+
+    (void)thread_index;
+    desk->ahead_count++;
+}
+
 static void desk_wake(struct front_channel *channel) {
     (void)channel;
 }
@@ -43,7 +54,7 @@ struct desk *desk_new(void) {
     struct front_options options = {
         .env = &desk->env,
         .channel = &desk->channel,
-        .requests = {.requests_max = 2, .write_bytes_max = DESK_WRITE_BYTES_MAX},
+        .requests = {.requests_max = 4, .write_bytes_max = DESK_WRITE_BYTES_MAX},
         .handles_max = DESK_HANDLES_MAX,
         .entry_timeout_ns = NS_PER_S,
         .attributes_timeout_ns = NS_PER_S / 2,
@@ -53,7 +64,11 @@ struct desk *desk_new(void) {
     desk->env_ops.now_ns = desk_now_ns;
     desk->env.ops = &desk->env_ops;
     desk->channel = (struct front_channel){
-        .reply = desk_reply_keep, .forget_attributes = desk_forget, .wake = desk_wake};
+        .reply = desk_reply_keep,
+        .forget_attributes = desk_forget,
+        .ahead = desk_ahead,
+        .wake = desk_wake,
+    };
     desk->client = memory_shoal_new(&memory);
     options.client = desk->client;
     if (front_init(&desk->front, &options) < 0)

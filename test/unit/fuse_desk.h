@@ -22,9 +22,13 @@ struct desk {
     struct fuse_request *request;
     unsigned reply_count;
     unsigned forget_count; /* forget_attributes */
+    unsigned ahead_count;  /* ahead */
     struct desk_reply reply;
     uint32_t uid, gid, pid; /* of the requests to come */
 };
+
+/* Time goes on by so much, besides a microsecond a look. */
+void desk_pass(uint64_t time_ns);
 
 struct desk *desk_new(void);
 void desk_free(struct desk *desk);

@@ -14,6 +14,8 @@ struct shoal_client {
     _Atomic int fail_errors[TREE_OPERATION_MAX + 1];
     void (*waits)(void *context);
     void *waits_context;
+    void (*acts)(void *context);
+    void *acts_context;
     /* MEMORY_SHOAL_THREAD */
     pthread_t thread;
     pthread_mutex_t mutex;
@@ -47,7 +49,10 @@ static int64_t run(struct shoal_client *client, struct shoal_request *request) {
                                         operation != SHOAL_CREATE && operation != SHOAL_RELEASE))
             return -EINTR;
     }
-    return tree_run(client->tree, request);
+    int64_t result = tree_run(client->tree, request);
+    if (client->acts)
+        client->acts(client->acts_context);
+    return result;
 }
 
 struct job {
@@ -174,6 +179,11 @@ void memory_shoal_fail(struct shoal_client *client, enum shoal_operation operati
                        unsigned count) {
     atomic_store(&client->fail_errors[operation], error);
     atomic_store(&client->fail_counts[operation], count);
+}
+
+void memory_shoal_behind(struct shoal_client *client, void (*acts)(void *context), void *context) {
+    client->acts = acts;
+    client->acts_context = context;
 }
 
 void memory_shoal_wait(struct shoal_client *client, void (*waits)(void *context), void *context) {

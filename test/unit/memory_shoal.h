@@ -36,5 +36,7 @@ void memory_shoal_fail(struct shoal_client *client, enum shoal_operation operati
 /* From now on each request waits for a server that is away: this is called, then it is asked
  * whether it was interrupted. NULL: no more. */
 void memory_shoal_wait(struct shoal_client *client, void (*waits)(void *context), void *context);
+/* From now on this is called when a request is done, before that is told. NULL: no more. */
+void memory_shoal_behind(struct shoal_client *client, void (*acts)(void *context), void *context);
 /* Of the last WRITE: how far its data lay behind a page boundary. */
 size_t memory_shoal_write_misalignment(struct shoal_client *client);

@@ -61,6 +61,12 @@ static void dev_ended(struct front_channel *channel, struct fuse_request *reques
     channel_uring_ended(request);
 }
 
+static void dev_ahead(struct front_channel *channel, unsigned thread_index) {
+    struct channel_dev *dev = CONTAINER_OF(channel, struct channel_dev, channel);
+
+    dev->ahead(dev->context, thread_index);
+}
+
 static void dev_wake(struct front_channel *channel) {
     struct channel_dev *dev = CONTAINER_OF(channel, struct channel_dev, channel);
 
@@ -72,6 +78,7 @@ int channel_dev_open(struct channel_dev *dev, struct fuse_problem *problem) {
         .reply = dev_reply,
         .ended = dev_ended,
         .forget_attributes = dev_forget_attributes,
+        .ahead = dev_ahead,
         .wake = dev_wake,
     };
     dev->descriptor = open(DEVICE, O_RDWR | O_CLOEXEC);

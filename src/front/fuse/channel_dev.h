@@ -11,12 +11,13 @@ struct channel_dev {
     struct front_channel channel;
     int descriptor;
     void (*wake)(void *context);
+    void (*ahead)(void *context, unsigned thread_index);
     void (*abort)(void *context); /* ends the connection; from any thread of the mount */
     void *context;
     atomic_int failure; /* -errno, why the threads left a connection that lived; 0: they did not */
 };
 
-/* wake is called for front_channel's. -ERR_NO_DEVICE, -ERR_NOT_PERMITTED. */
+/* wake and ahead are called for front_channel's. -ERR_NO_DEVICE, -ERR_NOT_PERMITTED. */
 MUST_CHECK int channel_dev_open(struct channel_dev *dev, struct fuse_problem *problem);
 void channel_dev_close(struct channel_dev *dev);
 /* Whether the kernel still sends requests: not once the last mount of it is gone. */

@@ -26,15 +26,6 @@ static void thread_wait_request(struct channel_thread *thread) {
     atomic_fetch_sub(&pool->waiting_count, 1);
 }
 
-static void thread_wake(struct channel_thread *thread) {
-    struct channel_threads *all = thread->all;
-
-    pthread_mutex_lock(&all->mutex);
-    if (thread->loop)
-        env_loop_wake(thread->loop);
-    pthread_mutex_unlock(&all->mutex);
-}
-
 static inline void cpu_relax(void) {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
@@ -45,7 +36,7 @@ static inline void cpu_relax(void) {
 static void thread_activate_one(struct channel_threads *threads) {
     for (unsigned i = 0; i < threads->reader_count; i++) {
         if (reader_activate(&threads->readers, &threads->threads[i].reader)) {
-            thread_wake(&threads->threads[i]);
+            channel_thread_wake(&threads->threads[i]);
             return;
         }
     }
@@ -65,6 +56,9 @@ static bool thread_park(struct channel_thread *thread) {
     while (reader_is_parked(&all->readers, &thread->reader)) {
         (void)env_loop_wait(all->options->env, -1, UINT64_MAX);
         channel_thread_run_idle(thread);
+        if (atomic_exchange(&thread->lists_ahead, false))
+            while (ahead_run(all->front, thread->index))
+                channel_thread_run_idle(thread);
     }
     return true;
 }

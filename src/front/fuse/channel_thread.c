@@ -25,6 +25,15 @@ void channel_thread_run_idle(struct channel_thread *thread) {
     } while (options->thread_idle && options->thread_idle(options->context));
 }
 
+void channel_thread_wake(struct channel_thread *thread) {
+    struct channel_threads *all = thread->all;
+
+    pthread_mutex_lock(&all->mutex);
+    if (thread->loop)
+        env_loop_wake(thread->loop);
+    pthread_mutex_unlock(&all->mutex);
+}
+
 bool channel_thread_put_turn(struct channel_thread *thread, struct fuse_request *request,
                              size_t in_bytes, bool at_once) {
     struct front *front = thread->all->front;
@@ -280,6 +289,22 @@ void channel_threads_wake(struct channel_threads *threads) {
         if (threads->threads[i].loop)
             env_loop_wake(threads->threads[i].loop);
     pthread_mutex_unlock(&threads->mutex);
+}
+
+/* Over /dev/fuse one that is parked; over io_uring the next queue's, as each has a CPU. */
+void channel_threads_ahead(struct channel_threads *threads, unsigned thread_index) {
+    unsigned queues = threads->mode == CHANNEL_URING ? channel_uring_threads(threads->uring) : 0;
+    unsigned count = queues > 0 ? queues : threads->reader_count;
+
+    for (unsigned i = 1; i < count; i++) {
+        struct channel_thread *thread = &threads->threads[(thread_index + i) % count];
+
+        if (queues > 0 || reader_is_parked(&threads->readers, &thread->reader)) {
+            atomic_store(&thread->lists_ahead, true);
+            channel_thread_wake(thread);
+            return;
+        }
+    }
 }
 
 void channel_threads_count_aside(const struct channel_threads *threads,

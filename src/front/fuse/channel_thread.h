@@ -43,6 +43,9 @@ void channel_threads_count_aside(const struct channel_threads *threads,
                                  struct fuse_counters *ret_counters);
 /* Ends the waits of threads that lack a request, or wait for the last to end. */
 void channel_threads_wake(struct channel_threads *threads);
+/* Wakes one that has nothing to do, if there is one, and is not of this index: it looks for a
+ * listing that is wanted. */
+void channel_threads_ahead(struct channel_threads *threads, unsigned thread_index);
 /* Returns when no thread serves any more. */
 void channel_threads_wait(struct channel_threads *threads);
 /* Waits for the threads and closes their descriptors. The mount must be gone. Takes NULL. */

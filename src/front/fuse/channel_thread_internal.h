@@ -26,6 +26,7 @@ struct channel_thread {
     int descriptor;               /* reads sleep */
     int poll_descriptor;          /* reads don't */
     struct env_loop *loop;        /* while it may be woken; guarded by mutex */
+    _Atomic bool lists_ahead;     /* it was asked to, when it has nothing else to do */
     struct fuse_request *request; /* that the next read fills; NULL: to be had */
     bool at_once;                 /* what was read last was there at the first look */
     uint64_t busy_since_ns;       /* no read came back empty since; 0: the last one did */
@@ -59,6 +60,8 @@ struct channel_threads {
 /* channel_thread.c: runs what has completed, and what that has left to run, until nothing is left.
  */
 void channel_thread_run_idle(struct channel_thread *thread);
+/* Ends its wait, from any thread. */
+void channel_thread_wake(struct channel_thread *thread);
 /* A request that has come, and is to be run on this thread: true where it waits for its turn
  * instead, as others may; at_once: it was there when the thread looked. It is not the caller's any
  * more then. */

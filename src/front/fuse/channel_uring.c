@@ -445,6 +445,12 @@ void channel_uring_serve(struct channel_uring *uring, struct channel_thread *ser
             continue;
         }
         at_once = false;
+        if (atomic_exchange(&serving->lists_ahead, false)) {
+            (void)env_loop_poll(env); /* Replies go first. */
+            if (ahead_run(uring->front, serving->index))
+                atomic_store(&serving->lists_ahead, true); /* More may be wanted. */
+            continue;
+        }
         (void)env_loop_wait(env, -1, thread->refused ? thread->again_ns : UINT64_MAX);
         thread_pin(thread, env_now_ns(env));
     }

@@ -59,10 +59,10 @@ void encode_attributes(struct abi_attributes *to, const struct shoal_attributes 
 }
 
 /* What is lost but for its name holds for no time, so that a stat of it asks, and fails. */
-void encode_entry(const struct front *front, struct abi_entry_out *to,
-                  const struct shoal_attributes *from) {
-    uint64_t entry_ns = from->nlink > 0 ? front->entry_timeout_ns : 0;
-    uint64_t attributes_ns = from->nlink > 0 ? front->attributes_timeout_ns : 0;
+static void entry_fill(const struct front *front, struct abi_entry_out *to,
+                       const struct shoal_attributes *from, uint64_t age_ns) {
+    uint64_t entry_ns = from->nlink > 0 ? front->entry_timeout_ns - age_ns : 0;
+    uint64_t attributes_ns = from->nlink > 0 ? front->attributes_timeout_ns - age_ns : 0;
 
     to->nodeid = from->ino;
     to->generation = 0; /* No number is used again, and the kernel's root has this one. */
@@ -71,7 +71,33 @@ void encode_entry(const struct front *front, struct abi_entry_out *to,
     to->attributes_valid = attributes_ns / NS_PER_S;
     to->attributes_valid_ns = (uint32_t)(attributes_ns % NS_PER_S);
     encode_attributes(&to->attributes, from);
+}
+
+void encode_entry(const struct front *front, struct abi_entry_out *to,
+                  const struct shoal_attributes *from) {
+    entry_fill(front, to, from, 0);
     told_note(&front->told, from);
+}
+
+void encode_entry_ahead(const struct front *front, struct abi_entry_out *to,
+                        const struct shoal_attributes *from) {
+    entry_fill(front, to, from, AHEAD_NS);
+}
+
+static int64_t time_ns_of(uint64_t s, uint32_t ns) {
+    return (int64_t)s * (int64_t)NS_PER_S + (int64_t)ns;
+}
+
+void encode_entry_told(const struct front *front, const struct abi_entry_out *entry) {
+    const struct abi_attributes *from = &entry->attributes;
+    const struct shoal_attributes attributes = {
+        .ino = from->ino,
+        .size = from->size,
+        .mtime_ns = time_ns_of(from->mtime, from->mtime_ns),
+        .ctime_ns = time_ns_of(from->ctime, from->ctime_ns),
+    };
+
+    told_note(&front->told, &attributes);
 }
 
 /* What is of some age already holds for so much less. */

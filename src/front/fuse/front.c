@@ -19,6 +19,7 @@ int front_init(struct front *front, const struct front_options *options) {
         .thread_count = options->thread_count,
         .set_id_change = 1,
     };
+    ahead_init(&front->ahead);
     fair_init(&front->fair, options->env, options->requests.requests_max, options->thread_count);
     r = request_pool_init(&front->requests, &options->requests);
     if (r == 0)
@@ -43,5 +44,6 @@ void front_deinit(struct front *front) {
     told_table_deinit(&front->told);
     handle_table_deinit(&front->handles);
     request_pool_deinit(&front->requests);
+    ahead_deinit(&front->ahead);
     fair_deinit(&front->fair);
 }

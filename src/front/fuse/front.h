@@ -4,6 +4,7 @@
  * Memory: front, handles and statistics at start; see request_pool.h for the buffers. */
 #pragma once
 #include "env/env.h"
+#include "front/fuse/ahead.h"
 #include "front/fuse/handle.h"
 #include "front/fuse/interrupts.h"
 #include "front/fuse/negotiate.h"
@@ -23,6 +24,9 @@ struct front_channel {
     void (*reply)(struct front_channel *channel, struct fuse_request *request);
     /* Tells the kernel to ask anew for the attributes of an inode. */
     void (*forget_attributes)(struct front_channel *channel, uint64_t ino);
+    /* A listing is wanted ahead: lets a thread call ahead_run that has nothing else to do, and is
+     * not the one of this index; none may be. */
+    void (*ahead)(struct front_channel *channel, unsigned thread_index);
     /* Requests were put back while request_pool's waiting_count was not 0. */
     void (*wake)(struct front_channel *channel);
     /* One that lies in memory of the channel (request's entry) has ended, not within
@@ -42,6 +46,7 @@ struct front {
     struct told_table told;
     struct interrupts interrupts;
     struct fair fair;
+    struct ahead ahead;
     _Atomic bool is_over; /* the mount is gone: nobody waits for a reply any more */
     /* Rises after each SETATTR that may have set a set-id bit. A handle that carries the present
      * value was seen without such bits since, so a write by it needn't ask (ops_set_id.c). */

@@ -130,6 +130,12 @@ static void mount_wake(void *context) {
     channel_threads_wake(mount->threads);
 }
 
+static void mount_ahead(void *context, unsigned thread_index) {
+    struct fuse_mount *mount = context;
+
+    channel_threads_ahead(mount->threads, thread_index);
+}
+
 static int front_start(struct fuse_mount *mount, struct fuse_problem *problem) {
     const struct fuse_options *options = &mount->options;
     const struct front_options front = {
@@ -240,6 +246,7 @@ int fuse_mount_start(const struct fuse_options *options, struct fuse_mount **ret
     mount->dev.descriptor = -1;
     mount->place.spare_descriptor = -1;
     mount->dev.wake = mount_wake;
+    mount->dev.ahead = mount_ahead;
     mount->dev.abort = mount_lost;
     mount->dev.context = mount;
     mount->options = *options;
@@ -378,6 +385,8 @@ void fuse_mount_counters(const struct fuse_mount *mount, struct fuse_counters *r
     *ret_counters = (struct fuse_counters){
         .waited = atomic_load(&mount->front.fair.put_count),
         .held_back = atomic_load(&mount->front.fair.share_count),
+        .listed_ahead = atomic_load(&mount->front.ahead.begun_count),
+        .ahead_taken = atomic_load(&mount->front.ahead.taken_count),
     };
     channel_threads_count_aside(mount->threads, ret_counters);
 }

@@ -114,6 +114,8 @@ struct fuse_counters {
     bool may_stand_aside;  /* threads, for the program that they serve (channel_aside.h) */
     uint64_t stood_aside;  /* times that one did */
     uint64_t served_aside; /* requests taken up by one that did */
+    uint64_t listed_ahead; /* listings that were begun before they were asked for (ahead.h) */
+    uint64_t ahead_taken;  /* of these, that were answered */
 };
 /* Any thread. */
 void fuse_mount_counters(const struct fuse_mount *mount, struct fuse_counters *ret_counters);

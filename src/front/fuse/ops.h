@@ -37,7 +37,10 @@ fuse_op_fn fuse_op_read, fuse_op_read_finish, fuse_op_write, fuse_op_write_finis
     fuse_op_fsync, fuse_op_syncfs, fuse_op_fallocate, fuse_op_fallocate_finish, fuse_op_lseek,
     fuse_op_lseek_finish;
 fuse_op_fn fuse_op_copy, fuse_op_copy_64, fuse_op_copy_finish;
-fuse_op_fn fuse_op_readdir, fuse_op_readdirplus, fuse_op_readdir_finish;
+fuse_op_fn fuse_op_readdir, fuse_op_readdir_finish, fuse_op_releasedir;
+
+/* Sets up the call of READDIR or READDIRPLUS, its file aside. */
+void fuse_op_list_prepare(struct fuse_request *request, uint32_t opcode);
 
 /* Writing to, truncating or allocating a file by someone without privilege clears its set-id bits
  * first. Answers VERDICT_REPLY when nothing is (or is left) to be done, VERDICT_SUBMIT with a call
@@ -58,6 +61,10 @@ bool set_id_must_go(const struct fuse_request *request);
 void encode_attributes(struct abi_attributes *to, const struct shoal_attributes *from);
 void encode_entry(const struct front *front, struct abi_entry_out *to,
                   const struct shoal_attributes *from);
+/* Of an entry that may be AHEAD_NS old when the kernel gets it, and, when it does. */
+void encode_entry_ahead(const struct front *front, struct abi_entry_out *to,
+                        const struct shoal_attributes *from);
+void encode_entry_told(const struct front *front, const struct abi_entry_out *entry);
 void encode_attributes_out(const struct front *front, struct abi_attributes_out *to,
                            const struct shoal_attributes *from, uint64_t age_ns);
 void encode_statx(const struct front *front, struct abi_statx_out *to,

@@ -20,15 +20,18 @@ static int entry_add(void *context, const struct shoal_entry *entry) {
     size_t padded_bytes = (bytes + 7) & ~(size_t)7;
     uint8_t *at = request_payload(request) + request->data_bytes;
 
-    if (padded_bytes > space)
+    if (padded_bytes > space) {
+        request->full = true;
         return 1;
+    }
     if (request->shoal.plus) {
         struct abi_entry_out *out = (void *)at;
 
         /* Node 0: nothing is said about it. The kernel counts no reference for "." and "..". */
         memset(out, 0, sizeof(*out));
         if (entry->attributes && !is_dots(entry->name, entry->name_bytes))
-            encode_entry(request->front, out, entry->attributes);
+            (request->ahead ? encode_entry_ahead : encode_entry)(request->front, out,
+                                                                 entry->attributes);
     }
     *(struct abi_dirent *)(void *)(at + head_bytes) = (struct abi_dirent){
         .ino = entry->ino,
@@ -39,32 +42,45 @@ static int entry_add(void *context, const struct shoal_entry *entry) {
     memcpy(at + bytes - entry->name_bytes, entry->name, entry->name_bytes);
     memset(at + bytes, 0, padded_bytes - bytes);
     request->data_bytes += padded_bytes;
+    request->cookie = entry->cookie;
     return 0;
 }
 
-static int list(struct fuse_request *request, bool plus) {
+void fuse_op_list_prepare(struct fuse_request *request, uint32_t opcode) {
+    const struct abi_read_in *in = request_body(request);
+
+    request->full = false;
+    request->ahead = false;
+    request->data_bytes = 0;
+    request->shoal.plus = opcode == OPCODE_READDIRPLUS;
+    request->shoal.offset = in->offset;
+    request->shoal.entry = entry_add;
+    request->shoal.entry_context = request;
+    request->data = request_payload(request);
+}
+
+int fuse_op_readdir(struct fuse_request *request) {
     const struct abi_read_in *in = request_body(request);
     int r = request_prepare_handle(request, SHOAL_READDIR, in->handle);
 
     if (r < 0)
         return r;
-    request->shoal.plus = plus;
-    request->shoal.offset = in->offset;
-    request->shoal.entry = entry_add;
-    request->shoal.entry_context = request;
-    request->data = request_payload(request);
-    return VERDICT_SUBMIT;
-}
-
-int fuse_op_readdir(struct fuse_request *request) {
-    return list(request, false);
-}
-
-int fuse_op_readdirplus(struct fuse_request *request) {
-    return list(request, true);
+    r = ahead_take(request);
+    if (r == VERDICT_SUBMIT)
+        fuse_op_list_prepare(request, request_header(request)->opcode);
+    else if (r == VERDICT_REPLY)
+        r = fuse_op_readdir_finish(request);
+    return r;
 }
 
 int fuse_op_readdir_finish(struct fuse_request *request) {
-    (void)request;
+    if (request->full && request->data_bytes > 0)
+        ahead_want(request, request->cookie);
     return VERDICT_REPLY;
+}
+
+int fuse_op_releasedir(struct fuse_request *request) {
+    const struct abi_close_in *in = request_body(request);
+
+    return ahead_close(request, in->handle) ? fuse_op_release(request) : VERDICT_WAIT;
 }

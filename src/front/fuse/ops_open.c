@@ -169,6 +169,8 @@ static int opened(struct fuse_request *request) {
     struct front_channel *channel = request->front->channel;
     bool directory = request->op->start == fuse_op_opendir;
 
+    if (shoal->flags & SHOAL_OPEN_TRUNCATE)
+        ahead_changed(request->front);
     handle->file = shoal->file;
     handle->ino = is_create(request) ? shoal->attributes.ino : request_header(request)->nodeid;
     handle->writable = !directory && (shoal->flags & SHOAL_OPEN_WRITE);

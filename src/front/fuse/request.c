@@ -196,6 +196,25 @@ void fuse_request_answer_early(struct fuse_request *request, int error) {
     request->answered = true;
 }
 
+/* The pool lasts until all have left. */
+static void detached_leave(struct front *front) {
+    struct request_pool *pool = &front->requests;
+
+    atomic_fetch_sub(&pool->detached_count, 1);
+    if (atomic_load(&pool->waiting_count) > 0)
+        front->channel->wake(front->channel);
+    atomic_fetch_sub(&pool->leaving_count, 1);
+}
+
+void fuse_request_detach(struct front *front) {
+    atomic_fetch_add(&front->requests.detached_count, 1);
+}
+
+void fuse_request_leave(struct front *front) {
+    atomic_fetch_add(&front->requests.leaving_count, 1);
+    detached_leave(front);
+}
+
 /* Whoever comes second disposes of it: the thread that read it, or the one that ends it. */
 static void request_end(struct fuse_request *request) {
     struct front *front = request->front;
@@ -210,13 +229,12 @@ static void request_end(struct fuse_request *request) {
         front->channel->ended(front->channel, request);
     else
         request_pool_put(pool, request);
-    atomic_fetch_sub(&pool->detached_count, 1);
-    if (atomic_load(&pool->waiting_count) > 0)
-        front->channel->wake(front->channel);
-    atomic_fetch_sub(&pool->leaving_count, 1);
+    detached_leave(front);
 }
 
 static void request_proceed(struct fuse_request *request, int verdict) {
+    if (verdict == VERDICT_WAIT)
+        return;
     if (verdict == VERDICT_SUBMIT) {
         shoal_submit(request->front->client, &request->shoal);
         return;
@@ -224,6 +242,8 @@ static void request_proceed(struct fuse_request *request, int verdict) {
     if (verdict < 0 && request->handle && !handle_is_open(request->handle))
         handle_put(&request->front->handles, request->handle);
     request_account(request, verdict < 0);
+    if (request->op->flags & OP_CHANGES)
+        ahead_changed(request->front);
     if (verdict != VERDICT_SILENT && !request->answered)
         request_reply_all(request, verdict);
     request_end(request);
@@ -242,6 +262,22 @@ static void request_done(struct shoal_request *shoal) {
         verdict = request->op->finish(request);
     }
     request_proceed(request, verdict);
+}
+
+void fuse_request_start_again(struct fuse_request *request) {
+    request_proceed(request, request->op->start(request));
+}
+
+void fuse_request_lay(struct fuse_request *request, const struct abi_in_header *header,
+                      const void *body, size_t body_bytes) {
+    uint8_t *at = request_head(request);
+
+    memcpy(at, header, sizeof(*header));
+    memcpy(at + sizeof(*header), body, body_bytes);
+    request->names[0] = (struct request_name){0};
+    request->names[1] = (struct request_name){0};
+    request->with_groups = false;
+    request->stage = STAGE_START;
 }
 
 static void request_reset(struct fuse_request *request, size_t in_bytes) {

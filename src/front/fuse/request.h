@@ -17,9 +17,10 @@ enum verdict {
     VERDICT_REPLY = 0,  /* what lies in the request */
     VERDICT_SUBMIT = 1, /* request->shoal, then finish */
     VERDICT_SILENT = 2, /* the kernel expects no reply */
+    VERDICT_WAIT = 3,   /* somebody has it, and starts it again */
 };
 
-enum { OP_CALLER = 1 };
+enum { OP_CALLER = 1, OP_CHANGES = 2 };
 
 struct fuse_request;
 typedef int fuse_op_fn(struct fuse_request *request);
@@ -74,7 +75,10 @@ struct fuse_request {
     uint32_t set_id;           /* ops_set_id.c */
     int error;                 /* of an earlier stage */
     struct copy copy;          /* ops_copy.c */
-    struct fuse_request *next; /* fair.c */
+    struct fuse_request *next; /* fair.c; ahead.c, while it waits there */
+    uint64_t cookie;           /* ops_dir.c: of the last entry that it lists */
+    bool full;                 /* likewise: the next one had no room */
+    bool ahead;                /* likewise: it is listed for a request to come */
     uint8_t turn;              /* likewise: whose, + 1, from put to its end; 0: nobody's */
     bool large;                /* likewise: fuse_request_is_large */
     uint32_t body_bytes;       /* of the reply */
@@ -106,6 +110,17 @@ void *request_reply_body(struct fuse_request *request, size_t body_bytes);
 /* Handles the in_bytes bytes at request_header. True: it has ended and can be used again; false: it
  * is on its way and no longer the caller's. */
 MUST_CHECK bool fuse_request_run(struct fuse_request *request, size_t in_bytes);
+
+/* From its start, by who has had it since VERDICT_WAIT. */
+void fuse_request_start_again(struct fuse_request *request);
+
+/* A call of our own goes on without its thread, and has ended: until then the pool, and threads
+ * whose loops it may need, last. */
+void fuse_request_detach(struct front *front);
+void fuse_request_leave(struct front *front);
+/* Of a request of our own: puts header and fixed body where the kernel would. */
+void fuse_request_lay(struct fuse_request *request, const struct abi_in_header *header,
+                      const void *body, size_t body_bytes);
 
 /* While it goes on: the program gets this error now, and nothing when it ends. Once. */
 void fuse_request_answer_early(struct fuse_request *request, int error);

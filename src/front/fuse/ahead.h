@@ -1,0 +1,64 @@
+/* Listings that go on ahead of their program: while the kernel and the program take in what a
+ * READDIR was answered, another thread lists what comes next.
+ *
+ *     answered, as it is full -> WANTED -> FILLING -> READY -> the next READDIR takes it
+ *                                  |         |
+ *                                  |         '- one that comes now waits, and so does the close
+ *                                  '- one that comes now lists by itself
+ *
+ * What is taken must be as if it were listed now: nothing may have changed by this mount since it
+ * was begun (ahead_changed), and it may be as old as AHEAD_NS, for which the kernel may keep it so
+ * much shorter. Else it is dropped, and all is as without.
+ *
+ * Thread: any. Memory: a request of the pool for each slot in use. */
+#pragma once
+#include "base/err.h"
+#include "base/types.h"
+#include "front/fuse/fuse_abi_body.h"
+#include <pthread.h>
+
+enum { AHEAD_SLOTS = 4 }; /* directories of a mount that are listed ahead at a time */
+
+#define AHEAD_NS (100 * NS_PER_MS)
+
+struct front;
+struct fuse_request;
+
+enum ahead_state { AHEAD_IDLE, AHEAD_WANTED, AHEAD_FILLING, AHEAD_READY };
+
+struct ahead_slot {
+    enum ahead_state state;
+    bool dropped;                /* what it fills is of no use any more */
+    struct abi_in_header header; /* as the READDIR would have it that is to come */
+    struct abi_read_in in;
+    struct fuse_request *request; /* FILLING, READY: has the entries */
+    struct fuse_request *waiting; /* FILLING: requests that go on behind it, by their next */
+    uint32_t changes;             /* by when it was begun */
+    uint64_t begun_ns;
+};
+
+struct ahead {
+    pthread_mutex_t mutex;
+    _Atomic uint32_t used_count; /* slots that are not idle */
+    _Atomic uint32_t changes;
+    _Atomic uint64_t begun_count, taken_count; /* listings, since the start */
+    struct ahead_slot slots[AHEAD_SLOTS];
+};
+
+void ahead_init(struct ahead *ahead);
+void ahead_deinit(struct ahead *ahead);
+
+/* A READDIR that has come: VERDICT_REPLY, it has its entries; VERDICT_WAIT, it is started again
+ * when it can; VERDICT_SUBMIT, it is to be listed. */
+MUST_CHECK int ahead_take(struct fuse_request *request);
+/* A READDIR is about to be answered, and ended at cookie, for lack of room: what follows is listed
+ * by the channel's next idle thread, if there is one. */
+void ahead_want(struct fuse_request *request, uint64_t cookie);
+/* The directory's handle is about to be closed by this request; false: it waits, and is started
+ * again. */
+MUST_CHECK bool ahead_close(struct fuse_request *request, uint64_t handle);
+/* Something has changed, and nobody was told so yet. */
+void ahead_changed(struct front *front);
+
+/* For a channel's idle threads: begins one that is wanted; false: none is. */
+bool ahead_run(struct front *front, unsigned thread_index);
