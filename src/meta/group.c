@@ -24,7 +24,10 @@ void group_answer(struct group *group, struct call *call, int result) {
 }
 
 void group_seal(struct group *group) {
-    slots_stage(&group->slots, group->kv, group->numbers.directory_count);
+    /* Each record of its would keep the log from ending. */
+    if (group->stage != GROUP_STOPPING) {
+        slots_stage(&group->slots, group->kv, group->numbers.directory_count);
+    }
     numbers_stage(&group->numbers, group->kv);
     (void)(BUG(EARLY_REPLY) ? 0 : kv_seal(group->kv));
 }

@@ -69,6 +69,17 @@ uint64_t numbers_epoch(struct numbers *numbers, uint64_t wall_ns) {
     return numbers->epoch;
 }
 
+static uint64_t count_after(uint64_t count, int64_t change) {
+    return change < 0 && count < (uint64_t)-change ? 0 : count + (uint64_t)change;
+}
+
+void numbers_count(struct numbers *numbers, int64_t inodes, int64_t directories) {
+    uint64_t directory_count = count_after(numbers->directory_count, directories);
+
+    numbers->inode_count = count_after(numbers->inode_count, inodes);
+    numbers->directory_count = MIN(directory_count, numbers->inode_count);
+}
+
 void numbers_stage(struct numbers *numbers, struct kv *kv) {
     static const struct kv_need need = {.rows = NUMBERS_ROWS,
                                         .value_bytes = NUMBERS_RECORD_BYTES,

@@ -41,6 +41,9 @@ static inline uint32_t numbers_generation_of(uint64_t counter) {
     return (uint32_t)(counter % UINT32_MAX) + 1;
 }
 void numbers_used(struct numbers *numbers, uint32_t ino_count, uint32_t generation_count);
+/* Inodes, and directories among them, are so many more. Of a row that had too few none are left:
+ * what is written with them can be read again, as they are figures for statfs and the draw. */
+void numbers_count(struct numbers *numbers, int64_t inodes, int64_t directories);
 /* A caller has seen this epoch of some log: those to come are above it. False: it is more than
  * NUMBERS_EPOCH_AHEAD_NS ahead of our clock, and not taken. */
 #define NUMBERS_EPOCH_AHEAD_NS (60 * NS_PER_S)

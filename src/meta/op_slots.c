@@ -77,8 +77,11 @@ static int told_read(const struct call *call, struct slot_range *ret_ranges,
         ret_ranges[i] = (struct slot_range){
             .first = told.first, .count = told.count, .handover = told.handover};
     }
-    *ret_loads = (struct bytes){bulk.data + request->slots * sizeof told,
-                                request->loads * sizeof(struct wire_load)};
+    *ret_loads = bulk;
+    if (request->slots > 0) {
+        ret_loads->data += request->slots * sizeof told;
+        ret_loads->size -= request->slots * sizeof told;
+    }
     return 0;
 }
 

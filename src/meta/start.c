@@ -307,20 +307,6 @@ static int load_move(struct group *group, const struct kv_key *key, struct bytes
     return r == -ERR_CORRUPT ? 0 : r;
 }
 
-static int load_rows(struct group *group, int (*load)(struct group *group, const struct kv_key *key,
-                                                      struct bytes value)) {
-    struct bytes value;
-    int r;
-
-    while ((r = kv_next(group->kv, &group->load_cursor, &value)) == 0) {
-        r = load(group, &group->load_cursor.key, value);
-        if (r < 0) {
-            return r;
-        }
-    }
-    return r == -ERR_NOT_FOUND ? 0 : r;
-}
-
 static int load_promise(struct group *group, const struct kv_key *key, struct bytes value) {
     const struct transaction_row *row;
     struct bytes halves;
@@ -336,22 +322,49 @@ static int load_decision(struct group *group, const struct kv_key *key, struct b
     return r < 0 ? r : crossings_load(&group->crossings, key, row);
 }
 
+/* What their keys have besides an id. */
+enum key_parts { KEY_GENERATION = 1, KEY_INDEX = 2 };
+
 typedef int load_fn(struct group *group, const struct kv_key *key, struct bytes value);
 
 /* What is read from rows, in this order: sessions before what is theirs. */
 static const struct {
     enum row_type type;
     load_fn *load;
+    enum key_parts parts;
 } load_kinds[LOAD_SYNC] = {
-    [LOAD_SLOTS] = {ROW_SLOTS, load_slots},
-    [LOAD_SESSIONS] = {ROW_SESSION, load_session},
-    [LOAD_OVER] = {ROW_OVER, fences_over_load},
-    [LOAD_FENCES] = {ROW_FENCE, fences_load},
-    [LOAD_WRITERS] = {ROW_WRITER, load_writer},
-    [LOAD_MOVES] = {ROW_MOVE, load_move},
-    [LOAD_PROMISES] = {ROW_TRANSACTION, load_promise},
-    [LOAD_DECISIONS] = {ROW_DECISION, load_decision},
+    [LOAD_SLOTS] = {ROW_SLOTS, load_slots, 0},
+    [LOAD_SESSIONS] = {ROW_SESSION, load_session, 0},
+    [LOAD_OVER] = {ROW_OVER, fences_over_load, 0},
+    [LOAD_FENCES] = {ROW_FENCE, fences_load, 0},
+    [LOAD_WRITERS] = {ROW_WRITER, load_writer, KEY_INDEX},
+    [LOAD_MOVES] = {ROW_MOVE, load_move, KEY_GENERATION | KEY_INDEX},
+    [LOAD_PROMISES] = {ROW_TRANSACTION, load_promise, KEY_GENERATION | KEY_INDEX},
+    [LOAD_DECISIONS] = {ROW_DECISION, load_decision, KEY_INDEX},
 };
+
+/* One by whose key nobody would find it again would outlast what it belongs to. */
+static bool key_is_of(enum key_parts parts, const struct kv_key *key) {
+    struct kv_key_fields fields = kv_key_split(key);
+
+    return (fields.generation == 0 || (parts & KEY_GENERATION)) &&
+           (fields.index == 0 || (parts & KEY_INDEX));
+}
+
+static int load_rows(struct group *group, enum load_stage stage) {
+    const struct kv_key *key = &group->load_cursor.key;
+    struct bytes value;
+    int r;
+
+    while ((r = kv_next(group->kv, &group->load_cursor, &value)) == 0) {
+        r = key_is_of(load_kinds[stage].parts, key) ? load_kinds[stage].load(group, key, value)
+                                                    : -ERR_CORRUPT;
+        if (r < 0) {
+            return r;
+        }
+    }
+    return r == -ERR_NOT_FOUND ? 0 : r;
+}
 
 static void load_next(struct group *group) {
     group->load_stage++;
@@ -382,9 +395,8 @@ int load_step(struct group *group, char problem[256]) {
             r = load_sync(group);
             continue;
         }
-        r = group->load_stage == LOAD_IDENTITY
-                ? identity_read(group, problem)
-                : load_rows(group, load_kinds[group->load_stage].load);
+        r = group->load_stage == LOAD_IDENTITY ? identity_read(group, problem)
+                                               : load_rows(group, group->load_stage);
         if (r == 0 && group->load_stage == LOAD_SLOTS && group->slots.opened == 0 &&
             group->numbers.inode_count > 0) {
             r = -ERR_CORRUPT;

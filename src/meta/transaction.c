@@ -66,8 +66,7 @@ uint64_t transaction_commit(struct transaction *transaction) {
     /* Also of a run that staged nothing: its answer may name them. */
     numbers_used(&group->numbers, transaction->inos_used, transaction->generations_used);
     if (transaction->changed) {
-        group->numbers.inode_count += (uint64_t)transaction->inode_delta;
-        group->numbers.directory_count += (uint64_t)transaction->directory_delta;
+        numbers_count(&group->numbers, transaction->inode_delta, transaction->directory_delta);
         group->numbers.changed = true;
     }
     effects_apply(transaction, position);
