@@ -14,8 +14,13 @@ void ahead_deinit(struct ahead *ahead) {
 
 /* Locked. */
 static void slot_clear(struct front *front, struct ahead_slot *slot) {
-    if (slot->request)
-        request_pool_put(&front->requests, TAKE_PTR(slot->request));
+    struct request_pool *pool = &front->requests;
+
+    if (slot->request) {
+        request_pool_put(pool, TAKE_PTR(slot->request));
+        if (atomic_load(&pool->waiting_count) > 0)
+            front->channel->wake(front->channel);
+    }
     slot->state = AHEAD_IDLE;
     atomic_fetch_sub(&front->ahead.used_count, 1);
 }
@@ -28,21 +33,18 @@ static struct ahead_slot *slot_of(struct ahead *ahead, uint64_t handle) {
     return NULL;
 }
 
-/* Locked. One that is idle, else the oldest that nobody has come for. */
-static struct ahead_slot *slot_get(struct front *front) {
-    struct ahead_slot *oldest = NULL;
-
+/* Locked. One that is idle, or too old for whoever comes. */
+static struct ahead_slot *slot_get(struct front *front, uint64_t now_ns) {
     for (unsigned i = 0; i < AHEAD_SLOTS; i++) {
         struct ahead_slot *slot = &front->ahead.slots[i];
 
+        if (slot->state != AHEAD_IDLE && slot->state != AHEAD_FILLING &&
+            now_ns - slot->begun_ns >= AHEAD_NS)
+            slot_clear(front, slot);
         if (slot->state == AHEAD_IDLE)
             return slot;
-        if (slot->state == AHEAD_READY && (!oldest || slot->begun_ns < oldest->begun_ns))
-            oldest = slot;
     }
-    if (oldest)
-        slot_clear(front, oldest);
-    return oldest;
+    return NULL;
 }
 
 static bool slot_fits(const struct ahead_slot *slot, const struct fuse_request *request) {
@@ -54,9 +56,16 @@ static bool slot_fits(const struct ahead_slot *slot, const struct fuse_request *
            slot->in.offset == in->offset && slot->in.size == in->size;
 }
 
+/* Where something else was told since, more of that will be: what is listed ahead then is listed
+ * in vain, so nothing is for some time. */
 static bool slot_holds(const struct ahead_slot *slot, struct front *front) {
-    return slot->changes == atomic_load(&front->ahead.changes) &&
-           env_now_ns(front->env) - slot->begun_ns < AHEAD_NS;
+    uint64_t now_ns = env_now_ns(front->env);
+
+    if (slot->changes != atomic_load(&front->ahead.changes)) {
+        atomic_store(&front->ahead.rest_ns, now_ns + AHEAD_REST_NS);
+        return false;
+    }
+    return now_ns - slot->begun_ns < AHEAD_NS;
 }
 
 /* What the kernel is told of now, and was not when it was listed. */
@@ -98,10 +107,12 @@ int ahead_take(struct fuse_request *request) {
     pthread_mutex_lock(&ahead->mutex);
     slot = slot_of(ahead, in->handle);
     if (slot && slot->state == AHEAD_FILLING) {
-        slot->dropped = !slot_fits(slot, request);
-        request->next = slot->waiting;
-        slot->waiting = request;
-        verdict = VERDICT_WAIT;
+        slot->dropped = !slot_fits(slot, request) || !slot_holds(slot, front);
+        if (!slot->dropped) {
+            request->next = slot->waiting;
+            slot->waiting = request;
+            verdict = VERDICT_WAIT;
+        }
     } else if (slot) {
         if (slot->state == AHEAD_READY && slot_fits(slot, request) && slot_holds(slot, front)) {
             slot_give(slot, request);
@@ -119,15 +130,18 @@ void ahead_want(struct fuse_request *request, uint64_t cookie) {
     struct front *front = request->front;
     struct ahead *ahead = &front->ahead;
     struct ahead_slot *slot;
+    uint64_t now_ns = env_now_ns(front->env);
 
     if (MIN(front->entry_timeout_ns, front->attributes_timeout_ns) <= AHEAD_NS ||
-        fair_wait(&front->fair))
+        now_ns < atomic_load(&ahead->rest_ns) || fair_wait(&front->fair))
         return;
     pthread_mutex_lock(&ahead->mutex);
-    slot = slot_of(ahead, in->handle) ? NULL : slot_get(front);
+    slot = slot_of(ahead, in->handle) ? NULL : slot_get(front, now_ns);
     if (slot) {
-        *slot = (struct ahead_slot){
-            .state = AHEAD_WANTED, .header = *request_header(request), .in = *in};
+        *slot = (struct ahead_slot){.state = AHEAD_WANTED,
+                                    .header = *request_header(request),
+                                    .in = *in,
+                                    .begun_ns = now_ns};
         slot->in.offset = cookie;
         atomic_fetch_add(&ahead->used_count, 1);
     }
@@ -158,16 +172,10 @@ bool ahead_close(struct fuse_request *request, uint64_t handle) {
     return !waits;
 }
 
-void ahead_changed(struct front *front) {
-    /* Where no slot is used, whatever is begun behind this sees the change. */
+void ahead_told(struct front *front) {
+    /* Where no slot is used, whatever is begun behind this sees at least as much. */
     if (atomic_load(&front->ahead.used_count) > 0)
         atomic_fetch_add(&front->ahead.changes, 1);
-}
-
-/* Of no use, as nobody waits for it, or has begun to: it ends where a server is away. */
-static int no_matter(struct shoal_request *shoal) {
-    (void)shoal;
-    return SHOAL_ABANDONED;
 }
 
 static struct ahead_slot *slot_with(struct ahead *ahead, const struct fuse_request *request) {
@@ -175,6 +183,20 @@ static struct ahead_slot *slot_with(struct ahead *ahead, const struct fuse_reque
         if (ahead->slots[i].request == request)
             return &ahead->slots[i];
     return NULL;
+}
+
+/* While a server is away, or slow: whoever waits asks by himself then, and can be interrupted. */
+static int is_of_use(struct shoal_request *shoal) {
+    const struct fuse_request *request = shoal->context;
+    struct ahead *ahead = &request->front->ahead;
+    const struct ahead_slot *slot;
+    bool is_over;
+
+    pthread_mutex_lock(&ahead->mutex);
+    slot = slot_with(ahead, request);
+    is_over = slot->dropped || slot->waiting || atomic_load(&request->front->is_over);
+    pthread_mutex_unlock(&ahead->mutex);
+    return is_over ? SHOAL_ABANDONED : 0;
 }
 
 static void filled(struct shoal_request *shoal) {
@@ -216,7 +238,7 @@ static bool slot_begin(struct front *front, struct ahead_slot *slot, unsigned th
     fuse_op_list_prepare(request, slot->header.opcode);
     request->ahead = true;
     request->shoal.done = filled;
-    request->shoal.interrupted = no_matter;
+    request->shoal.interrupted = is_of_use;
     slot->request = request;
     slot->state = AHEAD_FILLING;
     atomic_fetch_add(&front->ahead.begun_count, 1);

@@ -6,9 +6,11 @@
  *                                  |         '- one that comes now waits, and so does the close
  *                                  '- one that comes now lists by itself
  *
- * What is taken must be as if it were listed now: nothing may have changed by this mount since it
- * was begun (ahead_changed), and it may be as old as AHEAD_NS, for which the kernel may keep it so
- * much shorter. Else it is dropped, and all is as without.
+ * What is taken must not take the kernel back: it believes the answer to what it has asked last,
+ * and this one is from before it asked. So nothing else may have been answered by this mount since
+ * it was begun that tells of names or attributes (ahead_told), be it that something has changed or
+ * that another mount's change was met. And it may be as old as AHEAD_NS, for which the kernel may
+ * keep it so much shorter. Else it is dropped, and all is as without.
  *
  * Thread: any. Memory: a request of the pool for each slot in use. */
 #pragma once
@@ -20,6 +22,8 @@
 enum { AHEAD_SLOTS = 4 }; /* directories of a mount that are listed ahead at a time */
 
 #define AHEAD_NS (100 * NS_PER_MS)
+/* For so long nothing is listed ahead where that was in vain. */
+#define AHEAD_REST_NS (100 * NS_PER_MS)
 
 struct front;
 struct fuse_request;
@@ -34,13 +38,14 @@ struct ahead_slot {
     struct fuse_request *request; /* FILLING, READY: has the entries */
     struct fuse_request *waiting; /* FILLING: requests that go on behind it, by their next */
     uint32_t changes;             /* by when it was begun */
-    uint64_t begun_ns;
+    uint64_t begun_ns;            /* or wanted */
 };
 
 struct ahead {
     pthread_mutex_t mutex;
-    _Atomic uint32_t used_count; /* slots that are not idle */
-    _Atomic uint32_t changes;
+    _Atomic uint32_t used_count;               /* slots that are not idle */
+    _Atomic uint32_t changes;                  /* answers that ahead_told was called for */
+    _Atomic uint64_t rest_ns;                  /* until then nothing is wanted */
     _Atomic uint64_t begun_count, taken_count; /* listings, since the start */
     struct ahead_slot slots[AHEAD_SLOTS];
 };
@@ -57,8 +62,9 @@ void ahead_want(struct fuse_request *request, uint64_t cookie);
 /* The directory's handle is about to be closed by this request; false: it waits, and is started
  * again. */
 MUST_CHECK bool ahead_close(struct fuse_request *request, uint64_t handle);
-/* Something has changed, and nobody was told so yet. */
-void ahead_changed(struct front *front);
+/* A request other than a listing is about to be answered, or the kernel to be told to forget: what
+ * was listed before may be older than what the kernel knows then. */
+void ahead_told(struct front *front);
 
 /* For a channel's idle threads: begins one that is wanted; false: none is. */
 bool ahead_run(struct front *front, unsigned thread_index);

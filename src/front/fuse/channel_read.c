@@ -57,7 +57,8 @@ static bool thread_park(struct channel_thread *thread) {
         (void)env_loop_wait(all->options->env, -1, UINT64_MAX);
         channel_thread_run_idle(thread);
         if (atomic_exchange(&thread->lists_ahead, false))
-            while (ahead_run(all->front, thread->index))
+            while (reader_is_parked(&all->readers, &thread->reader) &&
+                   ahead_run(all->front, thread->index))
                 channel_thread_run_idle(thread);
     }
     return true;

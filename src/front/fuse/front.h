@@ -68,5 +68,5 @@ struct front_options {
 
 /* -ERR_NO_MEMORY. features are the caller's to fill in. */
 MUST_CHECK int front_init(struct front *front, const struct front_options *options);
-/* All requests must be back. */
+/* All requests must be back, but those of pieces that are listed ahead. */
 void front_deinit(struct front *front);

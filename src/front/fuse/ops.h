@@ -61,7 +61,7 @@ bool set_id_must_go(const struct fuse_request *request);
 void encode_attributes(struct abi_attributes *to, const struct shoal_attributes *from);
 void encode_entry(const struct front *front, struct abi_entry_out *to,
                   const struct shoal_attributes *from);
-/* Of an entry that may be AHEAD_NS old when the kernel gets it, and, when it does. */
+/* Of an entry that may be AHEAD_NS old when the kernel gets it; the second when it does get it. */
 void encode_entry_ahead(const struct front *front, struct abi_entry_out *to,
                         const struct shoal_attributes *from);
 void encode_entry_told(const struct front *front, const struct abi_entry_out *entry);

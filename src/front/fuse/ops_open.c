@@ -166,11 +166,8 @@ static bool is_truncated_by_others(const struct fuse_request *request) {
 static int opened(struct fuse_request *request) {
     const struct shoal_request *shoal = &request->shoal;
     struct handle *handle = request->handle;
-    struct front_channel *channel = request->front->channel;
     bool directory = request->op->start == fuse_op_opendir;
 
-    if (shoal->flags & SHOAL_OPEN_TRUNCATE)
-        ahead_changed(request->front);
     handle->file = shoal->file;
     handle->ino = is_create(request) ? shoal->attributes.ino : request_header(request)->nodeid;
     handle->writable = !directory && (shoal->flags & SHOAL_OPEN_WRITE);
@@ -182,10 +179,10 @@ static int opened(struct fuse_request *request) {
             return set_id_clear(request);
         /* The server may have cleared them with the truncation. A reply to OPEN can't tell. */
         if (!is_create(request))
-            channel->forget_attributes(channel, handle->ino);
+            request_forget_attributes(request, handle->ino);
     } else if (!directory && !is_create(request) &&
                told_differs(&request->front->told, &shoal->attributes)) {
-        channel->forget_attributes(channel, handle->ino);
+        request_forget_attributes(request, handle->ino);
     }
     return reply_open(request);
 }

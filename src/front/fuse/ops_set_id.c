@@ -95,14 +95,12 @@ int set_id_clear(struct fuse_request *request) {
 }
 
 int set_id_next(struct fuse_request *request) {
-    struct front *front = request->front;
-
     if (request->shoal.result < 0)
         return (int)request->shoal.result;
     if (request->stage == STAGE_LOOK && set_id_in_mode(request->shoal.attributes.mode))
         return set_id_must_go(request) ? set_id_clear(request) : VERDICT_REPLY;
     if (request->stage == STAGE_CLEAR)
-        front->channel->forget_attributes(front->channel, request->handle->ino);
+        request_forget_attributes(request, request->handle->ino);
     atomic_store_explicit(&request->handle->set_id, request->set_id, memory_order_relaxed);
     return VERDICT_REPLY;
 }

@@ -242,8 +242,8 @@ static void request_proceed(struct fuse_request *request, int verdict) {
     if (verdict < 0 && request->handle && !handle_is_open(request->handle))
         handle_put(&request->front->handles, request->handle);
     request_account(request, verdict < 0);
-    if (request->op->flags & OP_CHANGES)
-        ahead_changed(request->front);
+    if (!(request->op->flags & OP_QUIET))
+        ahead_told(request->front);
     if (verdict != VERDICT_SILENT && !request->answered)
         request_reply_all(request, verdict);
     request_end(request);
@@ -262,6 +262,13 @@ static void request_done(struct shoal_request *shoal) {
         verdict = request->op->finish(request);
     }
     request_proceed(request, verdict);
+}
+
+void request_forget_attributes(const struct fuse_request *request, uint64_t ino) {
+    struct front_channel *channel = request->front->channel;
+
+    ahead_told(request->front);
+    channel->forget_attributes(channel, ino);
 }
 
 void fuse_request_start_again(struct fuse_request *request) {

@@ -20,7 +20,7 @@ enum verdict {
     VERDICT_WAIT = 3,   /* somebody has it, and starts it again */
 };
 
-enum { OP_CALLER = 1, OP_CHANGES = 2 };
+enum { OP_CALLER = 1, OP_QUIET = 2 };
 
 struct fuse_request;
 typedef int fuse_op_fn(struct fuse_request *request);
@@ -79,7 +79,7 @@ struct fuse_request {
     uint64_t cookie;           /* ops_dir.c: of the last entry that it lists */
     bool full;                 /* likewise: the next one had no room */
     bool ahead;                /* likewise: it is listed for a request to come */
-    uint8_t turn;              /* likewise: whose, + 1, from put to its end; 0: nobody's */
+    uint8_t turn;              /* fair.c: whose, + 1, from put to its end; 0: nobody's */
     bool large;                /* likewise: fuse_request_is_large */
     uint32_t body_bytes;       /* of the reply */
     const void *data;          /* of the reply, behind the body */
@@ -110,6 +110,9 @@ void *request_reply_body(struct fuse_request *request, size_t body_bytes);
 /* Handles the in_bytes bytes at request_header. True: it has ended and can be used again; false: it
  * is on its way and no longer the caller's. */
 MUST_CHECK bool fuse_request_run(struct fuse_request *request, size_t in_bytes);
+
+/* Tells the kernel to ask anew for an inode's attributes. */
+void request_forget_attributes(const struct fuse_request *request, uint64_t ino);
 
 /* From its start, by who has had it since VERDICT_WAIT. */
 void fuse_request_start_again(struct fuse_request *request);
