@@ -25,10 +25,10 @@ enum {
     FILES = 4,
     WRITERS = 2,
     READERS = 4,
-    VERSIONS = 400, /* that each file has, one after another */
+    VERSIONS = 150, /* that each file has, one after another */
     WORDS_MAX = 16000,
     LISTED = 600, /* files in a directory whose listing has several answers */
-    LISTINGS = 25,
+    LISTINGS = 12,
     WAITED_S = 120, /* then something waits for ever */
 };
 
