@@ -252,3 +252,26 @@ void fuse_server_clean(struct fuse_server *server) {
     (void)umount2(server->path, MNT_DETACH | UMOUNT_NOFOLLOW);
     (void)rmdir(server->path);
 }
+
+enum { EXIT_SKIP = 77, RUN_TESTS_MAX = 256 };
+
+int fuse_server_run(const struct CMUnitTest *tests, size_t test_count,
+                    const struct fuse_server_options *ways, size_t way_count) {
+    static struct CMUnitTest all[RUN_TESTS_MAX];
+    static char names[RUN_TESTS_MAX][64];
+    const char *missing = fuse_server_missing();
+
+    assert_true(test_count * way_count <= RUN_TESTS_MAX);
+    if (missing) {
+        print_message("skipped: %s\n", missing);
+        return EXIT_SKIP;
+    }
+    for (size_t i = 0; i < test_count * way_count; i++) {
+        all[i] = tests[i % test_count];
+        all[i].initial_state = (void *)(uintptr_t)&ways[i / test_count];
+        (void)snprintf(names[i], sizeof(names[i]), "%s: %s", ways[i / test_count].name,
+                       tests[i % test_count].name);
+        all[i].name = names[i];
+    }
+    return _cmocka_run_group_tests("tests", all, test_count * way_count, NULL, NULL);
+}

@@ -45,6 +45,10 @@ const char *fuse_server_missing(void);
 /* What SHOAL_CHANNEL asks for, "dev" (also where nothing does) or "uring". A server takes that
  * where its options leave it open, but /dev/fuse where they give it few requests. */
 enum fuse_channel fuse_server_channel(void);
+/* Runs each test in each way, as its initial state; what main answers. Each test's name is printed
+ * behind its way's. */
+int fuse_server_run(const struct CMUnitTest *tests, size_t test_count,
+                    const struct fuse_server_options *ways, size_t way_count);
 /* Fails the test when it doesn't mount. At an existing path when given, else in a new folder. */
 struct fuse_server fuse_server_start(const struct fuse_server_options *options, const char *path);
 uint64_t fuse_server_ask(struct fuse_server *server, enum fuse_server_question question,

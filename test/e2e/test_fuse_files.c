@@ -26,7 +26,7 @@
 
 #include "fuse_server.h"
 
-enum { EXIT_SKIP = 77, MIB_BYTES = 1 << 20 };
+enum { MIB_BYTES = 1 << 20 };
 
 /* Fails with what the system said. */
 #define must(call)                                                                                 \
@@ -757,21 +757,6 @@ static const struct CMUnitTest tests[] = {
 enum { TESTS = sizeof(tests) / sizeof(tests[0]), WAYS = sizeof(ways) / sizeof(ways[0]) };
 
 int main(void) {
-    static struct CMUnitTest all[TESTS * WAYS];
-    static char names[TESTS * WAYS][64];
-    const char *missing = fuse_server_missing();
-
     server.control = -1;
-    if (missing) {
-        print_message("skipped: %s\n", missing);
-        return EXIT_SKIP;
-    }
-    for (size_t i = 0; i < TESTS * WAYS; i++) {
-        all[i] = tests[i % TESTS];
-        all[i].initial_state = (void *)(uintptr_t)&ways[i / TESTS];
-        (void)snprintf(names[i], sizeof(names[i]), "%s: %s", ways[i / TESTS].name,
-                       tests[i % TESTS].name);
-        all[i].name = names[i];
-    }
-    return cmocka_run_group_tests(all, NULL, NULL);
+    return fuse_server_run(tests, TESTS, ways, WAYS);
 }
