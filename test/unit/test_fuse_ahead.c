@@ -201,14 +201,20 @@ static void is_looked_at(struct desk *desk) {
                                   .opcode = 3, .nodeid = 9, .body = &in, .body_bytes = sizeof(in)}),
                      0);
 }
-static void is_read(struct desk *desk) {
-    const struct abi_read_in in = {.handle = file, .size = 10};
+static void is_read(struct desk *desk, uint32_t size) {
+    const struct abi_read_in in = {.handle = file, .size = size};
 
     assert_int_equal(desk_run(desk, &(struct desk_request){.opcode = 15,
                                                            .nodeid = 9,
                                                            .body = &in,
                                                            .body_bytes = sizeof(in)}),
                      0);
+}
+static void is_read_within(struct desk *desk) {
+    is_read(desk, 10);
+}
+static void is_read_to_its_end(struct desk *desk) {
+    is_read(desk, 11);
 }
 static void time_passes(struct desk *desk) {
     (void)desk;
@@ -226,14 +232,19 @@ static void what_may_take_the_kernel_back_is_dropped(void **state) {
         bool taken;
         bool rests;
     } table[] = {
-        {is_read, true, false},      {less_time_passes, true, false}, {is_opened, false, true},
-        {is_looked_up, false, true}, {is_looked_at, false, true},     {is_made, false, true},
-        {is_removed, false, true},   {is_cut, false, true},           {is_emptied, false, true},
+        {is_read_within, true, false},   {is_read_to_its_end, false, true},
+        {less_time_passes, true, false}, {is_opened, false, true},
+        {is_looked_up, false, true},     {is_looked_at, false, true},
+        {is_made, false, true},          {is_removed, false, true},
+        {is_cut, false, true},           {is_emptied, false, true},
         {time_passes, false, false},
     };
     struct desk *desk = *state;
+    struct shoal_request ten = {.operation = SHOAL_SETATTR, .ino = 9, .set = SHOAL_SET_SIZE};
     struct abi_open_out open;
 
+    ten.attributes.size = 10;
+    assert_int_equal(shoal_run(desk->client, &ten), 0);
     assert_int_equal(desk_open(desk, 9, 0, &open), 0);
     file = open.handle;
     for (size_t i = 0; i < ARRAY_SIZE(table); i++) {

@@ -10,7 +10,8 @@
  * and this one is from before it asked. So nothing else may have been answered by this mount since
  * it was begun that tells of names or attributes (ahead_told), be it that something has changed or
  * that another mount's change was met. And it may be as old as AHEAD_NS, for which the kernel may
- * keep it so much shorter. Else it is dropped, and all is as without.
+ * keep it so much shorter. Else it is dropped, and all is as without. (Listings don't drop each
+ * other's: of another mount's change one may tell by so much later than another has.)
  *
  * Thread: any. Memory: a request of the pool for each slot in use. */
 #pragma once

@@ -19,9 +19,12 @@ int fuse_op_read(struct fuse_request *request) {
 int fuse_op_read_finish(struct fuse_request *request) {
     const struct shoal_request *shoal = &request->shoal;
 
-    if (!request->handle->direct && shoal->result >= 0 && (uint64_t)shoal->result < shoal->size)
+    /* The kernel takes that for the file's end. */
+    if (!request->handle->direct && shoal->result >= 0 && (uint64_t)shoal->result < shoal->size) {
+        ahead_told(request->front);
         told_end(&request->front->told, request_header(request)->nodeid,
                  shoal->offset + (uint64_t)shoal->result);
+    }
     return fuse_op_data_finish(request);
 }
 
