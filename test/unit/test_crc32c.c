@@ -72,6 +72,10 @@ static void test_both_equal_the_definition(void **state) {
             uint32_t want = crc32c_by_bit(buffer + offset, sizes_bytes[i]);
 
             assert_both(buffer + offset, sizes_bytes[i], want);
+            for (size_t next = 0; next <= 2 * sizes_bytes[i]; next += sizes_bytes[i] + 1) {
+                assert_int_equal(crc32c_ahead(buffer + offset, sizes_bytes[i], next), want);
+            }
+            assert_int_equal(crc32c_ahead(buffer + offset, sizes_bytes[i], sizes_bytes[i]), want);
         }
     }
 }
