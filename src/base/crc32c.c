@@ -8,9 +8,10 @@
  *
  * where shift() is what a lane's length of zero bytes does to the register. It is linear, hence
  * four lookups. Two lane lengths serve: three long ones and 16 bytes make a block of 4 KiB, three
- * short ones and 8 bytes make 512. What has to come from memory comes late, as processors read ahead
- * for one lane of a page, not for three: who knows what is summed next has it fetched meanwhile (48
- * KiB in blocks: 5.1 us, and 7.5 otherwise; 2.1 both of what lies in the second cache).
+ * short ones and 8 bytes make 512. What has to come from memory comes late, as processors read
+ * ahead for one lane of a page, not for three: who knows what is summed next has it fetched
+ * meanwhile (48 KiB in blocks: 5.1 us, and 7.5 otherwise; 2.1 both where they lie in the second
+ * cache).
  *
  * Elsewhere slicing-by-8 (Kounavis and Berry, "A Systematic Approach to Building High Performance
  * Software-Based CRC Generators", 2005) takes 8 bytes by eight independent lookups. */
@@ -36,8 +37,8 @@ static uint64_t shift(const uint32_t table[4][256], uint64_t crc) {
            table[3][crc >> 24 & 255];
 }
 
-/* Three lanes of lane_bytes each. What lies ahead_bytes behind each is fetched meanwhile; 0: nothing
- * is. */
+/* Three lanes of lane_bytes each. What lies ahead_bytes behind each is fetched meanwhile; 0:
+ * nothing is. */
 static inline uint64_t three_lanes(uint64_t crc, const unsigned char *bytes, size_t lane_bytes,
                                    size_t ahead_bytes, const uint32_t table[4][256]) {
     const unsigned char *lane_b = bytes + lane_bytes;

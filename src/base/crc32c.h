@@ -9,8 +9,8 @@
  * crc32c(crc32c(0, a), b) is the checksum of a and b together. No bytes leave seed as it is. */
 uint32_t crc32c(uint32_t seed, const void *data, size_t size_bytes);
 
-/* The checksum of size_bytes at data, behind which lie next_bytes whose checksums are asked for next:
- * as many as size_bytes of them are fetched from memory meanwhile, if there are so many. */
+/* The checksum of size_bytes at data, behind which lie next_bytes whose checksums are asked for
+ * next: as many as size_bytes of them are fetched from memory meanwhile, if there are so many. */
 uint32_t crc32c_ahead(const void *data, size_t size_bytes, size_t next_bytes);
 
 /* crc32c() from tables alone: what it is on a processor without a CRC instruction. */
