@@ -6,23 +6,20 @@
  *
  * Prints a line of JSON for a Unix socket, TCP (which after the proof of the keys is plain on
  * loopback) and TCP in TLS: medians of ROUNDS, alternating. */
+#include "bare_socket.h"
 #include "env/env_linux.h"
 #include "keys/tls.h"
 #include "rpc/gate.h"
 #include "rpc/worker.h"
-#include <arpa/inet.h>
 #include <assert.h>
-#include <netinet/tcp.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { ROUNDS = 7, DEPTH = 4, BARE_BYTES = 200, STREAM_CALLS = 400 };
+enum { ROUNDS = 7, DEPTH = 4, STREAM_CALLS = 400 };
 
 static const struct log_id served = {7};
 
@@ -49,17 +46,6 @@ static uint64_t now_ns(void) {
 
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
-}
-
-static int compare(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-static double median(double *values) {
-    qsort(values, ROUNDS, sizeof *values, compare);
-    return values[ROUNDS / 2];
 }
 
 /* The lanes' two ends. */
@@ -171,123 +157,23 @@ static double lane_bytes_per_ns(void) {
     return (double)STREAM_CALLS * (double)MIB / (double)(now_ns() - start_ns);
 }
 
-/* Bare sockets. */
-
-struct bare {
-    int fds[2];
-    uint64_t count;  /* round trips */
-    uint64_t stream; /* bytes that the other side sends instead */
-};
-
-static void bare_wait(int epoll) {
-    struct epoll_event event;
-
-    (void)!epoll_wait(epoll, &event, 1, -1);
-}
-
-static int bare_epoll(int fd) {
-    struct epoll_event event = {.events = EPOLLIN | EPOLLET};
-    int epoll = epoll_create1(0);
-
-    epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
-    return epoll;
-}
-
-static void bare_receive(int epoll, int fd, uint8_t *data, size_t size) {
-    for (size_t done = 0; done < size;) {
-        ssize_t got = recv(fd, data + done, size - done, MSG_DONTWAIT);
-
-        if (got < 0) {
-            bare_wait(epoll);
-        } else {
-            done += (size_t)got;
-        }
-    }
-}
-
-static void *bare_main(void *context) {
-    const struct bare *bare = context;
-    uint8_t data[BARE_BYTES];
-    int epoll = bare_epoll(bare->fds[1]);
-
-    for (uint64_t i = 0; i < bare->count; i++) {
-        bare_receive(epoll, bare->fds[1], data, sizeof data);
-        (void)!send(bare->fds[1], data, sizeof data, 0);
-    }
-    for (uint64_t sent = 0; sent < bare->stream; sent += MIB) {
-        for (size_t done = 0; done < MIB;) {
-            done += (size_t)send(bare->fds[1], it.bulk + done, MIB - done, 0);
-        }
-    }
-    close(epoll);
-    return NULL;
-}
-
-static void pair_make(bool tcp, int fds[2]) {
-    struct sockaddr_in name = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t size = sizeof name;
-    int one = 1;
-    int listener;
-
-    if (!tcp) {
-        (void)!socketpair(AF_UNIX, SOCK_STREAM, 0, fds);
-        return;
-    }
-    listener = socket(AF_INET, SOCK_STREAM, 0);
-    (void)!bind(listener, (struct sockaddr *)&name, sizeof name);
-    (void)!listen(listener, 1);
-    getsockname(listener, (struct sockaddr *)&name, &size);
-    fds[0] = socket(AF_INET, SOCK_STREAM, 0);
-    (void)!connect(fds[0], (struct sockaddr *)&name, size);
-    fds[1] = accept(listener, NULL, NULL);
-    close(listener);
-    setsockopt(fds[0], IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    setsockopt(fds[1], IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-}
-
-/* Nanoseconds of all round trips, or of the stream. */
-static double bare_run(bool tcp, uint64_t count, uint64_t stream) {
-    struct bare bare = {.count = count, .stream = stream};
-    uint8_t data[BARE_BYTES] = {0};
-    pthread_t other;
-    uint64_t start_ns;
-    int epoll;
-
-    pair_make(tcp, bare.fds);
-    epoll = bare_epoll(bare.fds[0]);
-    pthread_create(&other, NULL, bare_main, &bare);
-    start_ns = now_ns();
-    for (uint64_t i = 0; i < count; i++) {
-        (void)!send(bare.fds[0], data, sizeof data, 0);
-        bare_receive(epoll, bare.fds[0], data, sizeof data);
-    }
-    for (uint64_t got = 0; got < stream; got += MIB) {
-        bare_receive(epoll, bare.fds[0], it.bulk + MIB, MIB);
-    }
-    start_ns = now_ns() - start_ns;
-    pthread_join(other, NULL);
-    close(epoll);
-    close(bare.fds[0]);
-    close(bare.fds[1]);
-    return (double)start_ns;
-}
-
 static void measure(bool tcp, const char *name, uint64_t count) {
     double lane[ROUNDS], bare[ROUNDS], lane_stream[ROUNDS], bare_stream[ROUNDS];
 
     (void)lane_round_trip_ns(100);
     for (int i = 0; i < ROUNDS; i++) {
         lane[i] = lane_round_trip_ns(count);
-        bare[i] = bare_run(tcp, count, 0) / (double)count;
+        bare[i] = bare_socket_ns(tcp, count, 0) / (double)count;
         lane_stream[i] = lane_bytes_per_ns();
-        bare_stream[i] =
-            (double)STREAM_CALLS * (double)MIB / bare_run(tcp, 0, STREAM_CALLS * (uint64_t)MIB);
+        bare_stream[i] = (double)STREAM_CALLS * (double)MIB / bare_socket_ns(tcp, 0, STREAM_CALLS);
     }
     printf("{\"name\": \"lane\", \"socket\": \"%s\", \"round_trip_us\": %.1f, \"bare_us\": %.1f, "
            "\"ratio\": %.2f, ",
-           name, median(lane) / 1e3, median(bare) / 1e3, median(lane) / median(bare));
+           name, bare_median(lane, ROUNDS) / 1e3, bare_median(bare, ROUNDS) / 1e3,
+           bare_median(lane, ROUNDS) / bare_median(bare, ROUNDS));
     printf("\"stream_gb_s\": %.2f, \"bare_gb_s\": %.2f, \"stream_ratio\": %.2f}\n",
-           median(lane_stream), median(bare_stream), median(lane_stream) / median(bare_stream));
+           bare_median(lane_stream, ROUNDS), bare_median(bare_stream, ROUNDS),
+           bare_median(lane_stream, ROUNDS) / bare_median(bare_stream, ROUNDS));
 }
 
 enum kind { UNIX_SOCKET, TCP, TCP_IN_TLS };

@@ -46,6 +46,25 @@ def links(bench):
                   "bare send and recv", ">= 0.9" if plain else "")
 
 
+def remote(bench):
+    """Streams by libshoal from and to a daemon by TCP, its store in memory, beside a bare stream in
+    the same run; in TLS, too."""
+    mibs = 64 if bench.smoke else 1024
+    found = {}
+    with started(bench, 1, os.path.join("/dev/shm", f"shoal-bench-{os.getpid()}")) as nodes:
+        for _ in range(bench.runs):
+            for kind, words in (("TCP", ()), ("TCP in TLS", ("tls",))):
+                lines = command([bench.program("bench_remote"), nodes.addresses[0], nodes.key, "5",
+                                 str(mibs), *words]).splitlines()
+                for row in map(json.loads, lines):
+                    found.setdefault((row["name"], kind), []).append(
+                        (row["gb_s"], row["bare_gb_s"]))
+    bench.channel = None
+    for (name, kind), pairs in found.items():
+        bench.row(f"libshoal's stream {name}, {kind}", "GB/s", pairs, "a bare TCP stream",
+                  ">= 0.9" if kind == "TCP" else "")
+
+
 def free_port(host):
     with socket.socket() as free:
         free.bind((host, 0))
@@ -56,10 +75,10 @@ class Nodes:
     """Daemons with one metadata target each, the first with the manager and the storage target;
     .root is a mount by a process of its own, by TCP with a key."""
 
-    def __init__(self, bench):
+    def __init__(self, bench, top=None):
         self.bench = bench
         self.shoal = bench.shoal
-        self.top = bench.folder("nodes")
+        self.top = top or bench.folder("nodes")
         self.root = bench.folder("mount")
         self.key = os.path.join(self.top, "members.key")
         self.addresses = []
@@ -127,8 +146,8 @@ class Nodes:
 
 
 @contextlib.contextmanager
-def started(bench, count):
-    nodes = Nodes(bench)
+def started(bench, count, top=None):
+    nodes = Nodes(bench, top)
     try:
         nodes.start(count)
         yield nodes

@@ -170,7 +170,8 @@ def commit_of(folder):
 
 PARTS = {"starts": starts, "native": native, "metadata": names.metadata, "streams": data.streams,
          "samples": data.samples, "commits": data.commits, "checkpoints": names.checkpoints,
-         "afar": afar.afar, "listing": names.listing, "links": nodes.links, "nodes": nodes.spread,
+         "afar": afar.afar, "listing": names.listing, "links": nodes.links, "remote": nodes.remote,
+         "nodes": nodes.spread,
          "joining": nodes.joining, "planner": planner.prediction, "memory": memory.memory}
 
 

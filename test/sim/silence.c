@@ -70,9 +70,17 @@ static bool was_stopped(const struct silence *silence) {
            silence->stopped_ns + deaf_ns(silence) >= silence->heal_ns;
 }
 
+/* Power may have taken from it a node that it had not written down: of two it hears half. */
+static bool knows_few(const struct silence *silence) {
+    struct node *manager = silence->world->manager;
+
+    return node_is_up(manager) && manager_map(node_manager(manager)) &&
+           newcomers_registered(silence->newcomers) < LEAST_NODES;
+}
+
 static bool may_evict(const struct silence *silence, uint64_t now_ns) {
     return silence->cut_ns == 0 || silence->kind == SILENCE_OUTWARD || was_stopped(silence) ||
-           now_ns < silence->stopped_ns + deaf_ns(silence) ||
+           silence->knew_few || now_ns < silence->stopped_ns + deaf_ns(silence) ||
            now_ns < silence->cut_ns + deaf_ns(silence) || now_ns >= until_ns(silence);
 }
 
@@ -87,6 +95,9 @@ bool silence_look(struct silence *silence, char failure[600]) {
     }
     if (world->manager->is_stopped && now_ns < silence->heal_ns) {
         silence->stopped_ns = now_ns;
+    }
+    if (silence->cut_ns > 0 && now_ns < silence->heal_ns && knows_few(silence)) {
+        silence->knew_few = true;
     }
     if (evictions > silence->evictions && !may_evict(silence, now_ns)) {
         (void)snprintf(failure, 600,

@@ -4,7 +4,8 @@
  * The oracle: a manager that hears fewer than half of its nodes evicts nobody for silence, nor in
  * the first timeout after it hears them again. It knows when the cut began and ended, which nodes
  * the manager has answered before, and how many evictions there were; not what the manager thinks
- * that it hears. Of one that was stopped so late that it can't know of the cut it says nothing.
+ * that it hears. Of one that was stopped so late that it can't know of the cut it says nothing, nor
+ * of one that has lost a node to a power cut meanwhile and knows too few.
  *
  * Thread: the world's. Memory: the caller's. */
 #pragma once
@@ -25,6 +26,7 @@ struct silence {
     uint64_t heal_ns;     /* when it ends, or has ended */
     uint64_t started_ns;  /* the manager, last */
     uint64_t stopped_ns;  /* when it was, last, before the cut ended; 0: never */
+    bool knew_few;        /* the manager, during the cut */
     uint64_t incarnation; /* of the manager, as it was looked at last */
     uint64_t evictions;   /* likewise */
     uint64_t cuts[SILENCE_KINDS];
