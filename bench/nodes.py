@@ -21,6 +21,7 @@ MKDIR, RMDIR = "mkdir", "rmdir"  # most lie where their parent does
 KINDS = {"unix": "Unix socket", "tcp": "TCP", "tls": "TCP in TLS"}
 SLOTS = 65536
 BRANCH = 100  # directories in one, as a tree has them
+LINK_GBIT = 10
 WAIT_S = 120
 WAIT_STEP_S = 0.05
 
@@ -48,21 +49,68 @@ def links(bench):
 
 def remote(bench):
     """Streams by libshoal from and to a daemon by TCP, its store in memory, beside a bare stream in
-    the same run; in TLS, too."""
+    the same run: over loopback, where both ends share this machine's processors, and over a link as
+    slow as one between machines; in TLS, too."""
     mibs = 64 if bench.smoke else 1024
     found = {}
-    with started(bench, 1, os.path.join("/dev/shm", f"shoal-bench-{os.getpid()}")) as nodes:
-        for _ in range(bench.runs):
-            for kind, words in (("TCP", ()), ("TCP in TLS", ("tls",))):
-                lines = command([bench.program("bench_remote"), nodes.addresses[0], nodes.key, "5",
-                                 str(mibs), *words]).splitlines()
-                for row in map(json.loads, lines):
-                    found.setdefault((row["name"], kind), []).append(
-                        (row["gb_s"], row["bare_gb_s"]))
+    for _ in range(bench.runs):
+        for link in ("loopback", f"{LINK_GBIT} Gbit/s"):
+            with namespace(link != "loopback") as inside, Daemon(bench, inside) as daemon:
+                for kind, words in (("TCP", ()), ("TCP in TLS", ("tls",))):
+                    for row in daemon.stream(mibs, words):
+                        found.setdefault((row["name"], f"{link}, {kind}"), []).append(
+                            (row["gb_s"], row["bare_gb_s"]))
     bench.channel = None
     for (name, kind), pairs in found.items():
         bench.row(f"libshoal's stream {name}, {kind}", "GB/s", pairs, "a bare TCP stream",
-                  ">= 0.9" if kind == "TCP" else "")
+                  "" if kind.endswith("TLS") else ">= 0.9")
+
+
+@contextlib.contextmanager
+def namespace(is_wanted):
+    """A network of its own whose loopback is a link of LINK_GBIT: the words that run a command
+    there. Else none."""
+    if not is_wanted:
+        yield []
+        return
+    name = f"shoal-bench-{os.getpid()}"
+    inside = ["ip", "netns", "exec", name]
+    command(["ip", "netns", "add", name])
+    try:
+        command([*inside, "ip", "link", "set", "lo", "up"])
+        command([*inside, "tc", "qdisc", "add", "dev", "lo", "root", "tbf", "rate",
+                 f"{LINK_GBIT}gbit", "burst", "2mb", "latency", "20ms"])
+        yield inside
+    finally:
+        subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
+
+
+class Daemon:
+    """One with all targets and its store in memory, that listens."""
+
+    def __init__(self, bench, inside):
+        self.bench = bench
+        self.inside = inside
+        self.top = os.path.join("/dev/shm", f"shoal-bench-{os.getpid()}")
+        self.key = os.path.join(self.top, "members.key")
+        self.address = f"127.0.0.1:{free_port('127.0.0.1')}"
+
+    def __enter__(self):
+        os.makedirs(self.top)
+        command([self.bench.shoal, "key", "new", self.key])
+        command([*self.inside, self.bench.shoal, "up", os.path.join(self.top, "node"), "--listen",
+                 self.address, "--key", self.key, "--osts", "1"])
+        return self
+
+    def stream(self, mibs, words):
+        text = command([*self.inside, self.bench.program("bench_remote"), self.address, self.key,
+                        "5", str(mibs), *words])
+        return [json.loads(line) for line in text.splitlines()]
+
+    def __exit__(self, *_):
+        subprocess.run([self.bench.shoal, "down", os.path.join(self.top, "node")],
+                       capture_output=True, check=False)
+        shutil.rmtree(self.top, ignore_errors=True)
 
 
 def free_port(host):
@@ -75,10 +123,10 @@ class Nodes:
     """Daemons with one metadata target each, the first with the manager and the storage target;
     .root is a mount by a process of its own, by TCP with a key."""
 
-    def __init__(self, bench, top=None):
+    def __init__(self, bench):
         self.bench = bench
         self.shoal = bench.shoal
-        self.top = top or bench.folder("nodes")
+        self.top = bench.folder("nodes")
         self.root = bench.folder("mount")
         self.key = os.path.join(self.top, "members.key")
         self.addresses = []
@@ -146,8 +194,8 @@ class Nodes:
 
 
 @contextlib.contextmanager
-def started(bench, count, top=None):
-    nodes = Nodes(bench, top)
+def started(bench, count):
+    nodes = Nodes(bench)
     try:
         nodes.start(count)
         yield nodes
