@@ -140,6 +140,7 @@ static void add_group(struct answer *answer, struct local_cluster *cluster, uint
     GROUP_COUNTER("refused", totals.refused);
     GROUP_COUNTER("old_maps", totals.old_maps);
     GROUP_COUNTER("waited", totals.waited);
+    GROUP_COUNTER("pauses", totals.pauses);
     GROUP_COUNTER("orders_done", totals.orders_done);
     GROUP_COUNTER("orders_put_aside", totals.orders_put_aside);
     GROUP_COUNTER("settled", totals.settled);

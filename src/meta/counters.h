@@ -9,6 +9,7 @@ struct group_totals {
     uint64_t refused;    /* by the session's state or term */
     uint64_t old_maps;   /* requests about a slot that is another group's */
     uint64_t waited;     /* requests that met a full log */
+    uint64_t pauses;     /* of listings, so that others had their turn */
     uint64_t orders_done;
     uint64_t orders_put_aside; /* until a storage target that was away has returned */
     uint64_t settled;

@@ -359,6 +359,9 @@ static void take_in(struct group *group, struct message *message) {
         atomic_store(&group->wake.posted, false);
         group->woken = true;
         break;
+    case GROUP_GO_ON:
+        atomic_store(&group->go_on.posted, false);
+        break;
     case GROUP_MAP:
         atomic_store(&group->map_given.posted, false);
         map_take(group);
@@ -410,6 +413,9 @@ static void calls_run(struct group *group) {
     group->moved = false;
     for (int i = 0; i < MESSAGE_CLASS_COUNT; i++) {
         run_class(group, (enum message_class)i, what);
+    }
+    if (run_yielded(group)) {
+        signal_post(group, &group->go_on);
     }
 }
 
@@ -477,6 +483,7 @@ static void group_init(struct group *group, const struct group_options *options)
     group->options.crossings_max = options->crossings_max ? options->crossings_max : CROSSINGS_MAX;
     group->options.settles_later_max =
         options->settles_later_max ? options->settles_later_max : SETTLES_LATER_MAX;
+    group->options.listing_step = options->listing_step ? options->listing_step : LISTING_STEP;
     group->env = options->env;
     group->map = options->map;
     group->rpc = options->rpc;
@@ -489,6 +496,7 @@ static void group_init(struct group *group, const struct group_options *options)
     actor_init(&group->actor, "group", group_step);
     signal_init(&group->tick, GROUP_TICK);
     signal_init(&group->wake, GROUP_WAKE);
+    signal_init(&group->go_on, GROUP_GO_ON);
     signal_init(&group->map_given, GROUP_MAP);
     for (int i = 0; i < MESSAGE_CLASS_COUNT; i++) {
         list_init(&group->arrived[i]);
@@ -502,6 +510,7 @@ static void group_init(struct group *group, const struct group_options *options)
     list_init(&group->answered_after_sync);
     list_init(&group->answered_at_sync);
     list_init(&group->awaiting_sync);
+    list_init(&group->yielded);
 }
 
 int group_open(const struct group_options *options, struct group **ret_group,

@@ -41,12 +41,15 @@ struct group_options {
     uint32_t move_refusals;     /* until a move asks for a turn; 0: MOVE_REFUSALS_MAX */
     uint32_t crossings_max;     /* transactions with other groups; 0: CROSSINGS_MAX */
     uint32_t settles_later_max; /* 0: SETTLES_LATER_MAX */
+    uint32_t listing_step;      /* of a listing until others run; 0: LISTING_STEP; op_readdir.c */
     /* Called in the group's step, for who compares what participants have done. Or NULL. */
     void (*promise_ended)(void *context, const struct cross_id *id, enum promise_end end);
     void *promise_context;
 };
 
 enum { SESSIONS_DEFAULT = 1024, OPENS_DEFAULT = 65536 };
+/* About 50 us on one thread: that others wait for a listing which has all it needs in memory. */
+enum { LISTING_STEP = 128 };
 
 /* Opens the state and formats an empty one with its root directory (ino 1). (start)
  * -ERR_CORRUPT, -ERR_NEWER_FORMAT, -ERR_NOT_OURS (another cluster's or group's) with a line in

@@ -20,7 +20,7 @@
 #include "rpc/slow_log.h"
 
 /* The actor's own kinds of messages, besides CALL_MESSAGE_KIND and CALL_DONE_KIND. */
-enum group_message { GROUP_TICK = 1, GROUP_WAKE, GROUP_MAP, GROUP_STATS, GROUP_STOP };
+enum group_message { GROUP_TICK = 1, GROUP_WAKE, GROUP_GO_ON, GROUP_MAP, GROUP_STATS, GROUP_STOP };
 
 /* FAILED: the log stopped; everything is answered with the error. */
 enum group_stage { GROUP_LOADING, GROUP_SERVING, GROUP_STOPPING, GROUP_FAILED };
@@ -84,6 +84,7 @@ struct group {
     struct list answered_after_sync;
     struct list answered_at_sync; /* likewise, without asking for a sync point */
     struct list awaiting_sync;
+    struct list yielded; /* in this step, to run in the next one; empty between steps */
     struct parking parking;
     bool woken; /* by the engine: rows that parked calls wait for may be there */
     bool moved; /* something of the group's own that they may wait for has ended */
@@ -112,9 +113,7 @@ struct group {
     uint64_t damage_quiet_ns; /* until then no line tells of rows that contradict one another */
     uint64_t epoch_quiet_ns;  /* likewise, of a clock that is far ahead */
 
-    struct signal tick;
-    struct signal wake;
-    struct signal map_given;
+    struct signal tick, wake, go_on, map_given;
     struct message stop;
     void (*stop_asked)(void *context, int result);
     void (*stop_done)(void *context, int result); /* once the step has heard of it */

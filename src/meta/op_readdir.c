@@ -2,7 +2,8 @@
  *
  * The place is a key, not a count: an entry that stays while others come and go is given exactly
  * once. What must be waited for ends a listing early once it holds something, and the rows of the
- * following entries are asked for meanwhile. */
+ * following entries are asked for meanwhile. A long one lets others run between, and goes on with
+ * what it holds: who asks from afar is not to ask for each piece. */
 #include "base/endian.h"
 #include "meta/directory.h"
 #include "meta/group_internal.h"
@@ -12,6 +13,8 @@
 #include <string.h>
 
 enum { LISTING_PREFETCH = 31, LISTING_SKIPS_MAX = 4096 };
+/* In steps of listing_step: what it takes to tell of an entry. */
+enum { LISTING_NAME = 1, LISTING_ATTRIBUTES = 3 };
 
 struct listing {
     struct transaction *transaction;
@@ -117,16 +120,31 @@ static void listing_prefetch(struct listing *listing, struct kv_cursor cursor) {
     }
 }
 
+/* Behind an entry. PENDING: it is others' turn. */
+static int listing_pace(struct listing *listing, const struct kv_cursor *cursor,
+                        uint32_t *ret_steps) {
+    bool plus = listing->call->request.readdir.plus;
+
+    *ret_steps += LISTING_NAME + (plus ? LISTING_ATTRIBUTES : 0);
+    return *ret_steps < listing->transaction->group->options.listing_step
+               ? 0
+               : transaction_walk_yield(listing->transaction, cursor);
+}
+
 static int listing_entries(struct listing *listing, uint64_t first_index) {
     struct kv_key from = key_dentry(listing->directory, first_index);
     struct kv_key to = key_dentry(listing->directory, UINT64_MAX);
     struct kv_cursor cursor;
     struct bytes value;
+    uint32_t steps = 0;
     int r;
 
     kv_cursor_init(&cursor, &from, &to);
     cursor.skips_max = LISTING_SKIPS_MAX;
     transaction_walk_resume(listing->call, &cursor);
+    if (transaction_walk_goes_on(listing->call)) {
+        listing->last_cookie = cookie_of(kv_key_split(&cursor.key).index);
+    }
     while ((r = transaction_next(listing->transaction, &cursor, &value)) == 0) {
         const struct dentry_row *row;
 
@@ -146,6 +164,7 @@ static int listing_entries(struct listing *listing, uint64_t first_index) {
             listing_prefetch(listing, cursor);
             cursor.inclusive = true;
         }
+        r = r < 0 ? r : listing_pace(listing, &cursor, &steps);
         if (r < 0) {
             break;
         }
@@ -179,12 +198,16 @@ int op_readdir(struct transaction *transaction, struct call *call) {
     if (r < 0) {
         return r;
     }
-    call->bulk_in.size = 0;
+    bool goes_on = transaction_walk_goes_on(call);
+    call->bulk_in.size = goes_on ? call->bulk_in.size : 0;
     if (partition->state == PARTITION_DYING) {
         r = -ERR_NOT_FOUND;
     } else {
-        r = listing_dots(&listing, request->cookie);
+        r = goes_on ? 0 : listing_dots(&listing, request->cookie);
         r = r < 0 ? r : listing_entries(&listing, first_index);
+    }
+    if (transaction->yields) {
+        return r;
     }
     bool partial = (r == -ERR_TOO_SMALL || r == -ERR_PENDING) && call->bulk_in.size > 0;
     if (r != -ERR_NOT_FOUND && !partial) {

@@ -10,8 +10,9 @@
 
 #define EPOCH_QUIET_NS (60 * NS_PER_S)
 
-/* PARKED: waits for a row; STALLED: for something that the group does; FULL: for room. */
-enum run_result { RUN_OVER, RUN_PARKED, RUN_STALLED, RUN_FULL };
+/* PARKED: waits for a row; STALLED: for something that the group does; FULL: for room; YIELDED: for
+ * the step after this one. */
+enum run_result { RUN_OVER, RUN_PARKED, RUN_STALLED, RUN_FULL, RUN_YIELDED };
 
 enum { RUN_PENDING_MAX = 64, RENEW_ROWS = 24, RENEW_RECORD_BYTES = 3000 };
 
@@ -388,7 +389,7 @@ static enum run_result run_operation(struct group *group, const struct operation
         return fail(group, session, call, r);
     }
     crossing_run_waits(&transaction);
-    return transaction.stalled ? RUN_STALLED : RUN_PARKED;
+    return transaction.yields ? RUN_YIELDED : transaction.stalled ? RUN_STALLED : RUN_PARKED;
 }
 
 /* The session's part: 0 to go on, 1 when the call is over, or an error. */
@@ -527,6 +528,10 @@ static enum run_result run_one(struct group *group, struct call *call, struct li
         group->counters.totals.restarts++;
         parking_put(&group->parking, list, call);
     }
+    if (result == RUN_YIELDED) {
+        group->counters.totals.pauses++;
+        list_push_back(&group->yielded, &call->server_node);
+    }
     group->counters.totals.waited += result == RUN_FULL;
     return result;
 }
@@ -580,6 +585,19 @@ void run_class(struct group *group, enum message_class message_class, enum run_w
         run_parked(group, &group->parking.group[message_class], message_class);
     }
     run_arrivals(group, message_class);
+}
+
+bool run_yielded(struct group *group) {
+    struct list_node *node;
+    bool any = false;
+
+    while ((node = list_pop_front(&group->yielded))) {
+        struct call *call = CONTAINER_OF(node, struct call, server_node);
+
+        list_push_back(&group->arrived[call->header.message_class], node);
+        any = true;
+    }
+    return any;
 }
 
 /* They have changed nothing: each would have run again from its beginning. */

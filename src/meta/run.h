@@ -12,3 +12,5 @@ void run_give_up(struct group *group);
 enum run_what { RUN_ROWS = 1, RUN_GROUP = 2 };
 /* Runs those, then what has arrived, as far as the log has room. */
 void run_class(struct group *group, enum message_class message_class, enum run_what what);
+/* Behind all classes: who has let others run is the last in the next step. False: nobody has. */
+bool run_yielded(struct group *group);

@@ -91,7 +91,7 @@ int transaction_next(struct transaction *transaction, struct kv_cursor *cursor,
 }
 
 /* What walk_kept says. */
-enum { WALK_IS_NOT_KEPT, WALK_AT_KEY, WALK_BEHIND_KEY };
+enum { WALK_IS_NOT_KEPT, WALK_AT_KEY, WALK_BEHIND_KEY, WALK_GOES_ON };
 
 void transaction_walk_keep(struct call *call, const struct kv_cursor *cursor) {
     static_assert(sizeof call->walk_key == KV_KEY_BYTES, "a key is kept");
@@ -104,6 +104,18 @@ void transaction_walk_resume(const struct call *call, struct kv_cursor *cursor) 
         memcpy(cursor->key.bytes, call->walk_key, KV_KEY_BYTES);
         cursor->inclusive = call->walk_kept == WALK_AT_KEY;
     }
+}
+
+int transaction_walk_yield(struct transaction *transaction, const struct kv_cursor *cursor) {
+    assert(!cursor->inclusive);
+    transaction_walk_keep(transaction->call, cursor);
+    transaction->call->walk_kept = WALK_GOES_ON;
+    transaction->yields = true;
+    return -ERR_PENDING;
+}
+
+bool transaction_walk_goes_on(const struct call *call) {
+    return call->walk_kept == WALK_GOES_ON;
 }
 
 static int touch(struct transaction *transaction, const struct kv_key *key) {

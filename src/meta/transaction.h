@@ -57,6 +57,7 @@ struct transaction {
     bool staging;              /* between kv_begin and commit or abort */
     bool changed;              /* something is staged */
     bool stalled;              /* PENDING is for something that the group itself does */
+    bool yields;               /* PENDING is for others' turn */
     bool after_sync;           /* the answer leaves when the record is on disk */
     bool at_sync;              /* likewise, and nobody asks for that: the next sync point will do */
     uint64_t sync_position;    /* likewise, of an earlier record; 0: none */
@@ -106,6 +107,12 @@ MUST_CHECK int transaction_next(struct transaction *transaction, struct kv_curso
  * again: behind many deleted rows it would else never arrive. */
 void transaction_walk_keep(struct call *call, const struct kv_cursor *cursor);
 void transaction_walk_resume(const struct call *call, struct kv_cursor *cursor);
+/* A walk that has gone on for long enough lets others run and goes on behind its row, with what its
+ * answer has by then. */
+MUST_CHECK int transaction_walk_yield(struct transaction *transaction,
+                                      const struct kv_cursor *cursor);
+/* The call runs again behind that. */
+bool transaction_walk_goes_on(const struct call *call);
 MUST_CHECK int transaction_outcome(struct transaction *transaction,
                                    const struct kv_outcome *outcome);
 

@@ -243,6 +243,7 @@ static int open_group(struct life *life, char problem[256]) {
         .crossings_max = world->full                                         ? 8
                          : world->seed % 4 == 1 && world->move_refusals == 0 ? 8
                                                                              : 0,
+        .listing_step = world->seed % 3 == 0 ? 5 : 0,
         .promise_ended = promise_ended,
         .promise_context = node,
     };

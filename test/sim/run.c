@@ -885,6 +885,7 @@ static void sum_up(struct run *run, struct seed_report *report) {
     counts[TOTAL_COPIES_MOVED] = copies_moved(run->copies);
     counts[TOTAL_AWAYS] = run->aways.count;
     counts[TOTAL_PUT_ASIDE] = run->world->group_sum.orders_put_aside;
+    counts[TOTAL_PAUSES] = run->world->group_sum.pauses;
     counts[TOTAL_AWAY_ANSWERS] = absences_given_up(world->absences);
     counts[TOTAL_AWAY_AT_ONCE] = absences_at_once(world->absences);
     counts[TOTAL_SLOTS] = shares_handed_over(run->world);

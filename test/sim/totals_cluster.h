@@ -49,6 +49,7 @@
     X(COPIES_MOVED, "lives registered elsewhere", true)                                            \
     X(AWAYS, "targets away while files go", true)                                                  \
     X(PUT_ASIDE, "orders put aside meanwhile", true)                                               \
+    X(PAUSES, "pauses of listings for others", true)                                               \
     X(AWAY_ANSWERS, "calls whose patience was over", true)                                         \
     X(AWAY_AT_ONCE, "of these, answered at once", true)                                            \
     X(OLD_MAPS, "requests refused for an old map", true)                                           \

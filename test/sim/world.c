@@ -205,6 +205,7 @@ static void group_add(struct world *world, const struct group *group, bool cut) 
     sum->losses_over += totals->losses_over;
     sum->ends_over += totals->ends_over;
     sum->orders_put_aside += totals->orders_put_aside;
+    sum->pauses += totals->pauses;
     sum->writers_left += totals->writers_left;
     sum->settles_put_off += totals->settles_put_off;
     sum->counted += totals->counted;

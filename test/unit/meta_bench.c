@@ -242,6 +242,7 @@ int bench_open(struct meta_bench *bench, char problem[256]) {
         .name_hash_bits = bench->hash_bits,
         .crossings_max = bench->crossings_max,
         .settles_later_max = bench->settles_later_max,
+        .listing_step = bench->listing_step,
     };
 
     return group_open(&options, &bench->group, problem);
@@ -269,6 +270,7 @@ struct meta_bench *bench_new(const struct bench_options *options) {
     bench->keys = options->keys;
     bench->crossings_max = options->crossings_max;
     bench->settles_later_max = options->settles_later_max;
+    bench->listing_step = options->listing_step;
     bench->opens_max = options->opens_max ? options->opens_max : 256;
     prng_init(&bench->prng, options->seed);
     const struct kv_mem_options store = {&bench->prng, options->cold_per_mille, 1000};

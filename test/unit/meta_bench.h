@@ -76,7 +76,7 @@ struct meta_bench {
     uint32_t warm_sets;
     uint64_t slow_request_ns;
     uint32_t crossings_max;
-    uint32_t settles_later_max;
+    uint32_t settles_later_max, listing_step;
     struct key_ring *keys; /* NULL: none; tickets then have this place */
     uint8_t ticket[TICKET_BYTES_MAX];
     char slow_line[256]; /* the last one */
@@ -98,7 +98,7 @@ struct bench_options {
     uint32_t slot_count;   /* slots from this one on are another group's; 0: all are this one's */
     uint32_t slot_first;   /* likewise those before this one */
     uint32_t crossings_max;
-    uint32_t settles_later_max;
+    uint32_t settles_later_max, listing_step;
 };
 
 /* An empty group, with all sessions attached. Fails the test on any error. */

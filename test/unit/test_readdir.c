@@ -82,29 +82,39 @@ static void entry_see(struct listing *listing, const struct wire_dirent *dirent,
     }
 }
 
+static void page_prepare(struct listing *listing, uint32_t bytes_max, struct call *ret_call) {
+    bench_prepare(listing->bench, 0, OP_READDIR, ret_call);
+    ret_call->request.readdir.ino = listing->directory;
+    ret_call->request.readdir.cookie = listing->last_cookie;
+    ret_call->request.readdir.bytes_max = bytes_max;
+}
+
+static bool page_see(struct listing *listing, const struct call *call) {
+    for (size_t at = 0; at < call->bulk_in.size;) {
+        struct wire_dirent dirent;
+
+        memcpy(&dirent, call->bulk_in.data + at, sizeof dirent);
+        entry_see(listing, &dirent, call->bulk_in.data + at + sizeof dirent);
+        at += dirent.entry_bytes;
+    }
+    return call->reply.readdir.end;
+}
+
 static bool listing_page(struct listing *listing) {
     struct call call;
 
-    bench_prepare(listing->bench, 0, OP_READDIR, &call);
-    call.request.readdir.ino = listing->directory;
-    call.request.readdir.cookie = listing->last_cookie;
-    call.request.readdir.bytes_max = 300;
+    page_prepare(listing, 300, &call);
     assert_int_equal(bench_run(listing->bench, &call), 0);
-    for (size_t at = 0; at < call.bulk_in.size;) {
-        struct wire_dirent dirent;
-
-        memcpy(&dirent, call.bulk_in.data + at, sizeof dirent);
-        entry_see(listing, &dirent, call.bulk_in.data + at + sizeof dirent);
-        at += dirent.entry_bytes;
-    }
-    return call.reply.readdir.end;
+    return page_see(listing, &call);
 }
 
 static void test_concurrent_change(void **state) {
     (void)state;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-        const struct bench_options options = {
-            .seed = seed, .cold_per_mille = seed % 2 ? 100 : 0, .hash_bits = seed % 4 ? 4 : 0};
+        const struct bench_options options = {.seed = seed,
+                                              .cold_per_mille = seed % 2 ? 100 : 0,
+                                              .hash_bits = seed % 4 ? 4 : 0,
+                                              .listing_step = (uint32_t)seed % 3};
         struct listing listing = {.bench = bench_new(&options)};
 
         listing_fill(&listing);
@@ -119,6 +129,82 @@ static void test_concurrent_change(void **state) {
         }
         bench_free(listing.bench);
     }
+}
+
+/* Others, each asked for in the step that has answered the one before. */
+struct others {
+    struct listing *listing;
+    const struct call *long_one;
+    struct call call;
+    char text[32];
+    uint32_t answered;
+};
+
+static struct others others;
+
+static void other_answered(struct call *call);
+
+static void other_post(void) {
+    uint32_t number = others.answered;
+    bool goes = number % 2 == 0 && number / 2 < GOING;
+    int size = snprintf(others.text, sizeof others.text, "%s-%u", goes ? "go" : "new",
+                        goes ? number / 2 : number);
+    struct bytes name = {(const uint8_t *)others.text, (size_t)size};
+
+    bench_prepare(others.listing->bench, 1, goes ? OP_UNLINK : OP_MKNOD, &others.call);
+    if (goes) {
+        others.call.request.unlink.parent = others.listing->directory;
+        others.call.request.unlink.name = name;
+    } else {
+        others.call.request.mknod.parent = others.listing->directory;
+        others.call.request.mknod.name = name;
+        others.call.request.mknod.mode = 0100644;
+    }
+    bench_post(others.listing->bench, &others.call);
+    others.call.reply_to = other_answered;
+}
+
+static void other_answered(struct call *call) {
+    assert_int_equal(call->result, 0);
+    others.answered++;
+    if (!bench_is_answered(others.long_one)) {
+        other_post();
+    }
+}
+
+/* Within a step, so that both wait for the next one. */
+static void both_post(struct call *call) {
+    (void)call;
+    bench_post(others.listing->bench, (struct call *)others.long_one);
+    other_post();
+}
+
+/* A listing that has all it needs in memory lets others run, keeps what it has meanwhile, and tells
+ * of each name that stays once, though names go and come behind and before its place. */
+static void test_others_have_their_turn(void **state) {
+    const struct bench_options options = {.seed = 7, .listing_step = 8};
+    struct listing listing = {.bench = bench_new(&options)};
+    struct call call;
+    struct call first;
+
+    (void)state;
+    listing_fill(&listing);
+    page_prepare(&listing, BENCH_BULK_BYTES, &call);
+    call.request.readdir.plus = 1;
+    call.stage = 0;
+    others = (struct others){.listing = &listing, .long_one = &call};
+    bench_prepare(listing.bench, 0, OP_GETATTR, &first);
+    first.request.getattr.ino = INO_ROOT;
+    first.message = (struct message){.kind = CALL_MESSAGE_KIND};
+    first.reply_to = both_post;
+    actor_post(group_actor(listing.bench->group), &first.message);
+    assert_int_equal(bench_finish(listing.bench, &call), 0);
+    assert_in_range(others.answered, STAYING / 4, STAYING);
+    assert_true(page_see(&listing, &call));
+    for (uint32_t i = 0; i < STAYING; i++) {
+        assert_int_equal(listing.seen[i], 1);
+    }
+    bench_free(listing.bench);
 }
 
 /* Nothing of the base is in memory, and little of it is known to be once it was read: behind more
@@ -193,6 +279,7 @@ static void test_bad_requests(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_concurrent_change),
+        cmocka_unit_test(test_others_have_their_turn),
         cmocka_unit_test(test_deleted_names),
         cmocka_unit_test(test_bad_requests),
     };
