@@ -291,6 +291,34 @@ static void one_that_fails_is_listed_by_who_comes(void **state) {
     assert_true(list(desk, &offset, true, NULL) > 0);
 }
 
+static void server_is_slow(void *context) {
+    struct desk *desk = context;
+
+    memory_shoal_behind(desk->client, NULL, NULL);
+    desk_pass(2 * AHEAD_NS);
+}
+
+/* What was too old when it was there is listed anew, and so is seldom tried. */
+static void one_that_is_slow_is_not_listed_twice_again(void **state) {
+    struct desk *desk = *state;
+    uint64_t offset = 0;
+    uint64_t calls;
+
+    (void)list(desk, &offset, true, NULL);
+    memory_shoal_behind(desk->client, server_is_slow, desk);
+    assert_true(ahead_run(&desk->front, THREAD));
+    calls = listed(desk);
+    (void)list(desk, &offset, true, NULL);
+    assert_int_equal(listed(desk) - calls, 1);
+    desk_pass((2 * AHEAD_SLOW_RESTS - 1) * AHEAD_NS);
+    (void)list(desk, &offset, true, NULL);
+    assert_false(ahead_run(&desk->front, THREAD));
+    desk_pass(2 * AHEAD_NS);
+    offset = 0;
+    (void)list(desk, &offset, true, NULL);
+    assert_true(ahead_run(&desk->front, THREAD));
+}
+
 /* A request that comes while it is listed. */
 struct meanwhile {
     struct desk *desk;
@@ -427,6 +455,8 @@ int main(void) {
                                         tear_down),
         cmocka_unit_test_setup_teardown(what_was_not_asked_for_is_dropped, set_up, tear_down),
         cmocka_unit_test_setup_teardown(one_that_fails_is_listed_by_who_comes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(one_that_is_slow_is_not_listed_twice_again, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(who_comes_meanwhile_waits, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_close_waits, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_is_dropped_is_not_told, set_up, tear_down),

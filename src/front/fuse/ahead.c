@@ -199,6 +199,15 @@ static int is_of_use(struct shoal_request *shoal) {
     return is_over ? SHOAL_ABANDONED : 0;
 }
 
+/* Locked. What takes as long as it would hold is too old for whoever waits, and is listed twice. */
+static void slowness_note(struct front *front, const struct ahead_slot *slot) {
+    uint64_t now_ns = env_now_ns(front->env);
+    uint64_t taken_ns = now_ns - slot->begun_ns;
+
+    if (taken_ns >= AHEAD_NS)
+        atomic_store(&front->ahead.rest_ns, now_ns + AHEAD_SLOW_RESTS * taken_ns);
+}
+
 static void filled(struct shoal_request *shoal) {
     struct fuse_request *request = shoal->context;
     struct front *front = request->front;
@@ -210,6 +219,7 @@ static void filled(struct shoal_request *shoal) {
     slot = slot_with(ahead, request);
     waiting = TAKE_PTR(slot->waiting);
     slot->state = AHEAD_READY;
+    slowness_note(front, slot);
     if (shoal->result < 0 || slot->dropped)
         slot_clear(front, slot);
     pthread_mutex_unlock(&ahead->mutex);

@@ -25,6 +25,8 @@ enum { AHEAD_SLOTS = 4 }; /* directories of a mount that are listed ahead at a t
 #define AHEAD_NS (100 * NS_PER_MS)
 /* For so long nothing is listed ahead where that was in vain. */
 #define AHEAD_REST_NS (100 * NS_PER_MS)
+/* Or for so many times as long as it took, where it was too slow. */
+enum { AHEAD_SLOW_RESTS = 32 };
 
 struct front;
 struct fuse_request;

@@ -186,6 +186,8 @@ int channel_dev_read(int descriptor, struct fuse_request *request, size_t *ret_b
     switch (errno) {
     case EINTR:
     case ENOENT: /* the caller was killed meanwhile */
+    case ENOMEM: /* the kernel has ended the request with EIO: there was no page for it */
+    case EFAULT:
         *ret_bytes = 0;
         return 0;
     case EAGAIN:
