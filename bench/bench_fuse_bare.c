@@ -3,7 +3,7 @@
  * of request, how many there were and how long they took.
  *
  *     bench_fuse_bare MOUNT_POINT [threads=N] [requests=N] [timeout_ms=N] [mode=inline|job|thread]
- *                     [cached] */
+ *                     [channel=any|dev|uring] [cached] */
 #include "env/env_linux.h"
 #include "front/fuse/fuse.h"
 #include "memory_shoal.h"
@@ -48,6 +48,12 @@ static bool argument_parse(struct arguments *arguments, const char *word) {
         arguments->memory.mode = MEMORY_SHOAL_JOB;
     else if (strcmp(word, "mode=thread") == 0)
         arguments->memory.mode = MEMORY_SHOAL_THREAD;
+    else if (strcmp(word, "channel=any") == 0)
+        arguments->fuse.channel = FUSE_CHANNEL_ANY;
+    else if (strcmp(word, "channel=dev") == 0)
+        arguments->fuse.channel = FUSE_CHANNEL_DEV;
+    else if (strcmp(word, "channel=uring") == 0)
+        arguments->fuse.channel = FUSE_CHANNEL_URING;
     else if (strcmp(word, "cached") == 0)
         arguments->fuse.refuse_direct = true;
     else
@@ -119,7 +125,8 @@ int main(int argc, char **argv) {
         }
     if (argc < 2) {
         fprintf(stderr, "usage: bench_fuse_bare MOUNT_POINT [threads=N] [requests=N] "
-                        "[timeout_ms=N] [mode=inline|job|thread] [cached]\n");
+                        "[timeout_ms=N] [mode=inline|job|thread] "
+                        "[channel=any|dev|uring] [cached]\n");
         return 2;
     }
     sigemptyset(&signals);

@@ -4,6 +4,7 @@ import os
 import statistics
 import time
 
+import machine
 from mounts import Folder, forget, stopping
 
 PASSTHROUGH = "libfuse's passthrough_ll"
@@ -87,7 +88,9 @@ def commits(bench):
     finally:
         stopping(places)
     name = "mount write, fsync, rename of 4 KiB"
-    bench.row(name, "us", [(a, b) for a, b, _ in runs], "two fdatasyncs, medians", "<= 1.5")
+    # Over /dev/fuse a processor that has halted is woken for each request.
+    budget = "<= 2" if bench.channel == "/dev/fuse" and machine.poll_read() == 0 else "<= 1.5"
+    bench.row(name, "us", [(a, b) for a, b, _ in runs], "two fdatasyncs, medians", budget)
     if runs[0][2]:
         bench.row(name, "us", [(a, c) for a, _, c in runs], f"{PASSTHROUGH}, medians", "<= 1")
 

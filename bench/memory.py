@@ -1,31 +1,39 @@
 """Parts of ./dev bench with every store in memory (/dev/shm), so that the way of a request is all
 that is measured: one program and eight, beside libfuse's pass-through over a folder of the same
-memory, on the machine as it comes and with idle processors that poll."""
+memory and, for names, beside our channel alone; on the machine as it comes and with idle processors
+that poll."""
 
 import os
 import shutil
+import statistics
 
 import machine
 from mounts import Cluster, Failed, Passthrough, forget, stopping, up
 
 PASSTHROUGH = "libfuse's passthrough_ll"
+BARE = "bare FUSE"
 NAMES = ("create", "stat", "open", "unlink")
 ROUNDS = {"create": "create", "stat": "stat, cold", "open": "open + close", "unlink": "unlink",
           "write": "50 KiB files written", "read": "50 KiB files read cold",
           "randread": "4 KiB O_DIRECT reads", "randwrite": "4 KiB O_DIRECT writes"}
+# What is measured in a turn: a kind and how many directories, requests or streams at a time.
+OF_ONE = (("names", 1), ("samples", 1), ("blocks", 1), ("blocks", 32), ("streams", 1))
+OF_EIGHT = (("names", 1), ("names", 100), ("samples", 1), ("streams", 4))
 PAIRS = 5  # at least
 FILES = 20000  # fewer where the pass-through can't have so many descriptors
 NEAR = 0.1  # a ratio so close to its bar is looked at again
 AGAIN = 10  # times more
+MIB_A_GB = 1e9 / (1 << 20)
 
 
 class Memory:
-    """Both systems with their stores in a folder of /dev/shm; stop() takes it away."""
+    """The systems with their stores in a folder of /dev/shm; stop() takes it away."""
 
     def __init__(self, bench, channel):
         self.top = os.path.join("/dev/shm", f"shoal-bench-{os.getpid()}")
         self.ours = Cluster(bench.shoal, os.path.join(self.top, "data"), bench.folder("mount"),
                             {"channel": channel})
+        self.bare = bench.bare(channel)
         self.through = bench.passthrough and Passthrough(
             bench.passthrough, os.path.join(self.top, "source"), bench.folder("mount"))
         self.files = 1000 if bench.smoke else FILES
@@ -33,8 +41,13 @@ class Memory:
             with up(self.through):
                 self.files = min(self.files, self.through.inodes_max)
 
+    def of(self, kind):
+        """Those that have that kind of work."""
+        places = [self.ours, self.through, self.bare if kind == "names" else None]
+        return [place for place in places if place]
+
     def stop(self):
-        stopping((self.ours, self.through))
+        stopping((self.ours, self.through, self.bare))
         shutil.rmtree(self.top, ignore_errors=True)
 
 
@@ -46,109 +59,141 @@ def uring_budget(name):
     return ">= 2" if name.startswith("open") else ">= 1.5"
 
 
-def none(_):
-    return ""
-
-
-def one_program(bench, where, channel, budget):
-    """Each operation of one thread."""
-    compare(bench, where, channel, 1, {"names": [1], "samples": True, "deep": (1, 32)}, budget)
-
-
-def eight_programs(bench, where, channel, budget):
-    compare(bench, where, channel, 8, {"names": [1, 100], "samples": True, "deep": ()}, budget)
-
-
 def memory(bench):
     """Over /dev/fuse as it comes, then polled, where idle processors go by such a setting. Then
-    over io_uring likewise, eight programs polled only."""
+    over io_uring likewise, eight programs polled only, where that can be."""
     settings = [("as it comes", 0), ("polled", machine.POLL_NS)]
     if machine.poll_read() is None:
         settings = [("as it comes", None)]
+    cpu_us = {}
     for setting, value_ns in settings:
         with machine.idle_polls(value_ns):
-            budget = dev_budget if setting == "as it comes" else none
-            one_program(bench, f"in memory, {setting}", "dev", budget)
-            eight_programs(bench, f"in memory, {setting}", "dev", budget)
+            where = f"in memory, {setting}"
+            cpu_us[where] = compare(bench, where, "dev", 1, OF_ONE, dev_budget)
+            compare(bench, where, "dev", 8, OF_EIGHT, dev_budget)
     with machine.uring_offered() as offered:
         for setting, value_ns in settings if offered else []:
             with machine.idle_polls(value_ns):
-                budget = uring_budget if setting == "as it comes" else none
                 where = f"in memory, {setting}, over io_uring"
-                one_program(bench, where, "uring", budget)
+                cpu_us[where] = compare(bench, where, "uring", 1, OF_ONE, uring_budget)
                 if setting != "as it comes" or len(settings) == 1:
-                    eight_programs(bench, where, "uring", none)
+                    compare(bench, where, "uring", 8, OF_EIGHT, lambda _: ">= 1")
+    for over, budget in (("", "<= 1.5"), (", over io_uring", "<= 1.2")):
+        settings_beside(bench, cpu_us, over, budget)
 
 
-def compare(bench, where, channel, threads, what, budget):
+def settings_beside(bench, cpu_us, over, budget):
+    """What an operation of one program costs as the machine comes, beside what it costs polled."""
+    comes, polled = (cpu_us.get(f"in memory, {setting}{over}") for setting in
+                     ("as it comes", "polled"))
+    for name in comes if comes and polled else ():
+        pairs = list(zip(comes[name], polled[name]))
+        bench.row(f"in memory{over}: {name}, 1 thread, CPU as it comes", "us", pairs, "polled",
+                  budget)
+
+
+def compare(bench, where, channel, threads, groups, budget):
+    """Rows of each group; the CPU of each of ours, by name."""
     places = Memory(bench, channel)
-    pairs = {}
+    found = {group: {} for group in groups}
     try:
-        turns(bench, places, threads, what, pairs, 1 if bench.smoke else max(bench.runs, PAIRS))
-        if not bench.smoke and any(is_near(found, budget(name)) for name, found in pairs.items()):
-            turns(bench, places, threads, what, pairs, AGAIN)
+        for group in groups:
+            turns(bench, places, threads, group, found[group],
+                  1 if bench.smoke else max(bench.runs, PAIRS))
+            if not bench.smoke and any(is_near(runs, budget(name))
+                                       for name, runs in found[group].items()):
+                turns(bench, places, threads, group, found[group], AGAIN)
     finally:
         places.stop()
-    of = f", {threads} thread{'s' if threads > 1 else ''}"
-    for name, found in pairs.items():
-        said = f"{where}: {name}" + ("" if name.endswith("deep") else of)
-        bench.row(said, "ops/s",
-                  [(ours["rate"], theirs and theirs["rate"]) for ours, theirs in found],
-                  PASSTHROUGH, budget(name))
-        bench.row(f"{said}, CPU", "us",
-                  [(ours["cpu_us"], theirs and theirs["cpu_us"]) for ours, theirs in found],
-                  PASSTHROUGH, "")
+    for rows in found.values():
+        for name, runs in rows.items():
+            tell(bench, f"{where}: {name}", threads, runs, budget(name))
+    return {name: [run["shoal"]["cpu"] for run in runs]
+            for rows in found.values() for name, runs in rows.items()}
 
 
-def is_near(found, budget):
+def tell(bench, name, threads, runs, budget):
+    """runs: by place, of each turn."""
+    unit, cpu_unit = runs[0]["shoal"]["units"]
+    if not name.endswith(("deep", "streams", "stream")):
+        name += f", {threads} thread{'s' if threads > 1 else ''}"
+
+    def beside(place, of):
+        return [(run["shoal"][of], run[place][of] if place in run else None) for run in runs]
+
+    bench.row(name, unit, beside("passthrough_ll", "rate"), PASSTHROUGH, budget)
+    bench.row(f"{name}, CPU", cpu_unit, beside("passthrough_ll", "cpu"), PASSTHROUGH, "")
+    if BARE in runs[0]:
+        bench.row(name, unit, beside(BARE, "rate"), BARE, ">= 0.67")
+
+
+def is_near(runs, budget):
     """Of a ratio at its bar."""
-    ratios = sorted(ours["rate"] / theirs["rate"] for ours, theirs in found if theirs)
-    bar = float(budget.split()[1]) if budget else 0
-    return bool(ratios) and bar > 0 and abs(ratios[len(ratios) // 2] / bar - 1) <= NEAR
+    ratios = [run["shoal"]["rate"] / run["passthrough_ll"]["rate"] for run in runs
+              if "passthrough_ll" in run]
+    return bool(ratios) and abs(statistics.median(ratios) / float(budget.split()[1]) - 1) <= NEAR
 
 
-def turns(bench, places, threads, what, pairs, count):
-    """Adds count pairs to each row; who begins changes from one pair to the next."""
-    order = [places.ours, places.through]
+def turns(bench, places, threads, group, found, count):
+    """Adds count runs to each row; who begins changes from one to the next."""
+    order = places.of(group[0])
+    if not bench.smoke:
+        machine.check_quiet()
     for number in range(count):
-        found = {}
+        rows = {}
         for place in order if number % 2 == 0 else order[::-1]:
-            if place:
-                found[place.name] = bench.take_turn(
-                    place, lambda place: measure(bench, place, threads, what, places.files))
-        for name, ours in found["shoal"].items():
-            theirs = found.get("passthrough_ll", {}).get(name)
-            pairs.setdefault(name, []).append((ours, theirs))
+            for name, row in bench.take_turn(
+                    place, lambda place: MEASURES[group[0]](bench, place, threads, group[1],
+                                                            places.files)).items():
+                rows.setdefault(name, {})[place.name] = row
+        for name, row in rows.items():
+            found.setdefault(name, []).append(row)
 
 
-def measure(bench, place, threads, what, files):
-    """{row: {rate, cpu_us}}, everything forgotten by the kernel before each phase."""
-    found = {}
+def phase(bench, place, kind, name, cold, *words):
+    """A row of it, everything forgotten by the kernel before."""
+    forget(place, cold)
+    row = bench.run(place, kind, *words, "--phases", name)[name]
+    if row["ops"] == 0:
+        raise Failed(f"{place.name}: no {name} at all")
+    if kind == "big" and name in ("write", "read"):
+        return {"rate": row["mb_per_s"], "cpu": row["server_cpu_s"] / row["ops"] * MIB_A_GB,
+                "units": ("MB/s", "s/GB")}
+    return {"rate": row["ops_per_s"], "cpu": row["server_cpu_s"] * 1e6 / row["ops"],
+            "units": ("ops/s", "us")}
 
-    def phase(name, kind, cold, *words):
-        forget(place, cold)
-        row = bench.run(place, kind, "--threads", words[0], *words[1:], "--phases",
-                        name)[name]
-        if row["ops"] == 0:
-            raise Failed(f"{place.name}: no {name} at all")
-        return {"rate": row["ops_per_s"], "cpu_us": row["server_cpu_s"] * 1e6 / row["ops"]}
 
-    for dirs in what["names"]:
-        for name in NAMES:
-            said = f"{ROUNDS[name]}, {dirs} director{'y' if dirs == 1 else 'ies'}"
-            found[said] = phase(name, "meta", 2, str(threads), "--dirs", str(dirs), "--files",
-                                str(files))
-    if what["samples"]:
-        small = ["--files", "500" if bench.smoke else "5000"]
-        for name in ("write", "read"):
-            found[ROUNDS[name]] = phase(name, "small", 3, str(threads), *small)
-        bench.run(place, "small", "--threads", str(threads), *small, "--phases", "delete")
-    for deep in what["deep"]:
-        size = ["--size", "64M" if bench.smoke else "512M"]
-        bench.run(place, "big", "--threads", str(deep), *size, "--phases", "write")
-        for name in ("randread", "randwrite"):
-            found[f"{ROUNDS[name]}, {deep} deep"] = phase(
-                name, "big", 3, str(deep), *size, "--direct", "--seconds",
-                "1" if bench.smoke else "2")
-        bench.run(place, "big", "--threads", str(deep), *size, "--phases", "erase")
-    return found
+def names(bench, place, threads, dirs, files):
+    words = ("--threads", str(threads), "--dirs", str(dirs), "--files", str(files))
+    of = f", {dirs} director{'y' if dirs == 1 else 'ies'}"
+    return {ROUNDS[name] + of: phase(bench, place, "meta", name, 2, *words) for name in NAMES}
+
+
+def samples(bench, place, threads, _, __):
+    words = ("--threads", str(threads), "--files", "500" if bench.smoke else "5000")
+    rows = {ROUNDS[name]: phase(bench, place, "small", name, 3, *words)
+            for name in ("write", "read")}
+    bench.run(place, "small", *words, "--phases", "delete")
+    return rows
+
+
+def blocks(bench, place, _, deep, __):
+    words = ("--threads", str(deep), "--size", "64M" if bench.smoke else "512M")
+    bench.run(place, "big", *words, "--phases", "write")
+    rows = {f"{ROUNDS[name]}, {deep} deep": phase(bench, place, "big", name, 3, *words, "--direct",
+                                                  "--seconds", "1" if bench.smoke else "2")
+            for name in ("randread", "randwrite")}
+    bench.run(place, "big", *words, "--phases", "erase")
+    return rows
+
+
+def streams(bench, place, _, count, __):
+    words = ("--threads", str(count), "--size", "64M" if bench.smoke else "1G")
+    of = f"{count} stream{'s' if count > 1 else ''}"
+    rows = {f"1 MiB {what}, {of}": phase(bench, place, "big", name, 3, *words)
+            for name, what in (("write", "written"), ("read", "read"))}
+    bench.run(place, "big", *words, "--phases", "erase")
+    return rows
+
+
+MEASURES = {"names": names, "samples": samples, "blocks": blocks, "streams": streams}

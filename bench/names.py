@@ -5,6 +5,7 @@ import os
 from mounts import Failed, Folder, forget, stopping, up
 
 PASSTHROUGH = "libfuse's passthrough_ll"
+BARE = "bare FUSE"
 SHAPES = ((1, 1), (8, 1), (1, 100), (8, 100))  # threads, directories
 META = ("create", "stat", "open", "rename", "unlink", "mkdir", "rmdir")
 CONFIGURED_EXTRA_BYTES = 200 << 20
@@ -43,18 +44,17 @@ def metadata_once(bench, place, threads, dirs):
 def listing(bench):
     """ls -l of a directory with very many files, cold; memory and start afterwards."""
     files = 30000 if bench.smoke else 1000000
-    cluster, through = bench.cluster(), bench.through()
-    memory = Folder("tmpfs", os.path.join("/dev/shm", f"shoal-bench-{os.getpid()}"))
+    listing_few(bench, files // 50, ">= 0.67")
+    cluster, bare, through = bench.cluster(), bench.bare(), bench.through()
     try:
         with up(cluster):
             rate = listing_make(bench, cluster, files, 8)["ops_per_s"]
             memory_bytes, may_bytes = cluster.memory_bytes(), configured_bytes(cluster)
-        listing_make(bench, memory, files, 1)
         listed = listing_make_through(bench, through, files)
-        runs = bench.take_turns((cluster, memory, through),
-                                lambda place: listing_once(bench, place))
+        runs = bench.take_turns((cluster, bare, through),
+                                lambda place: listing_once(bench, place, files))
     finally:
-        stopping((cluster, memory, through))
+        stopping((cluster, bare, through))
     bench.row(f"mount create of {files} files, 8 threads", "ops/s", [(rate, None)],
               "one directory, one run", "")
     bench.row(f"memory after {files} files", "MiB",
@@ -64,7 +64,7 @@ def listing(bench):
               [(a["started_s"], None) for a, _, _ in runs], "", "<= 5")
     name = f"mount ls -l of {files} files"
     bench.row(f"{name}, cold", "entries/s",
-              [(a["ops_per_s"], b["ops_per_s"]) for a, b, _ in runs], "tmpfs", ">= 0.8")
+              [(a["ops_per_s"], b["ops_per_s"]) for a, b, _ in runs], BARE, ">= 0.5")
     if through:
         fewer = f", {listed} files as it has no more descriptors" if listed < files else ""
         bench.row(f"{name}, cold", "entries/s",
@@ -72,23 +72,28 @@ def listing(bench):
                   ">= 1")
     bench.row(f"{name}, CPU", "us/entry",
               [(a["server_cpu_s"] * 1e6 / a["ops"], None) for a, _, _ in runs],
-              "user and system of the daemon", "<= 0.3")
+              "user and system of the daemon", "<= 2.5")
     if through and listed < files:
-        listing_few(bench, listed)
+        listing_few(bench, listed, "")
 
 
-def listing_few(bench, files):
-    """As many as the pass-through can list, in both."""
-    cluster, through = bench.cluster(), bench.through()
+def listing_few(bench, files, budget):
+    """As many as the pass-through can list, in all. budget: beside our channel alone."""
+    cluster, bare, through = bench.cluster(), bench.bare(), bench.through()
+    name = f"mount ls -l of {files} files, cold"
     try:
         with up(cluster):
             listing_make(bench, cluster, files, 8)
         listing_make_through(bench, through, files)
-        runs = bench.take_turns((cluster, through), lambda place: listing_once(bench, place))
+        runs = bench.take_turns((cluster, bare, through),
+                                lambda place: listing_once(bench, place, files))
     finally:
-        stopping((cluster, through))
-    bench.row(f"mount ls -l of {files} files, cold", "entries/s",
-              [(a["ops_per_s"], b["ops_per_s"]) for a, b in runs], PASSTHROUGH, ">= 1")
+        stopping((cluster, bare, through))
+    bench.row(name, "entries/s", [(a["ops_per_s"], b["ops_per_s"]) for a, b, _ in runs], BARE,
+              budget)
+    if through:
+        bench.row(name, "entries/s", [(a["ops_per_s"], c["ops_per_s"]) for a, _, c in runs],
+                  PASSTHROUGH, ">= 1")
 
 
 def listing_make(bench, place, files, threads):
@@ -106,8 +111,10 @@ def listing_make_through(bench, through, files):
     return files
 
 
-def listing_once(bench, place):
-    """Just started, so that only the disk has it; tmpfs is never cold."""
+def listing_once(bench, place, files):
+    """Just started, so that only the disk has it. Our channel alone has nothing but memory."""
+    if place.name == BARE:
+        listing_make(bench, place, files, 1)
     forget(place, 2)
     row = bench.run(place, "meta", "--phases", "list")["list"]
     row["started_s"] = getattr(place, "started_s", None)
