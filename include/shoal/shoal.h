@@ -90,7 +90,7 @@ enum shoal_operation {
     SHOAL_WRITE,      /* file, offset, data, size -> result = bytes (all, or an error) */
     SHOAL_FSYNC,      /* file; root: as SHOAL_SYNC. -EIO once a handle: a power cut undid changes */
     SHOAL_FLUSH,      /* file: settles size and times, as close does */
-    SHOAL_READDIR,    /* file, offset (cookie, 0 = start), entry, entry_context */
+    SHOAL_READDIR,    /* file, offset (cookie), size (wanted about; 0: any), entry, entry_context */
     SHOAL_STATFS,     /* -> statfs */
     SHOAL_ACCESS,     /* ino, mode (mask of 4 2 1) */
     SHOAL_LAYOUT_GET, /* ino -> layout */

@@ -84,7 +84,8 @@ const struct verb verb_bench = {
     .name = "bench",
     .arguments =
         "meta|small|big|checkpoint PATH [--threads N] [--files N] [--size BYTES] [--dirs N]\n"
-        "           [--branch N] [--seconds S] [--phases LIST] [--direct] [--native] [--json]",
+        "           [--branch N] [--listing BYTES] [--seconds S] [--phases LIST] [--direct]\n"
+        "           [--native] [--json]",
     .summary = "Times what training does, in PATH/shoal-bench. PATH may lie on any file system.",
     .kinds = bench_kinds_rows,
     .options = bench_options_rows,

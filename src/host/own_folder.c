@@ -114,27 +114,35 @@ static bool is_dot(const char *name) {
     return name[0] == '.' && (name[1] == '\0' || (name[1] == '.' && name[2] == '\0'));
 }
 
-int own_folder_list(const struct own_folder *folder, const char *path, uint64_t *ret_count) {
-    int fd = openat(folder->folder, path, DIRECTORY_FLAGS);
-    DIR *directory = fd < 0 ? NULL : fdopendir(fd);
-    uint64_t count = 0;
+/* Of one piece of the listing; or an error. */
+static int entries_stat(int directory, const uint8_t *entries, size_t size, uint64_t *count) {
     struct stat attributes;
-    struct dirent *entry;
-    int r = directory ? 0 : err_from_errno(errno);
+    int r = 0;
 
-    while (r == 0 && (errno = 0, entry = readdir(directory))) {
+    for (size_t at = 0; r == 0 && at < size;) {
+        const struct dirent64 *entry = (const void *)(entries + at);
+
         if (!is_dot(entry->d_name)) {
-            count++;
-            r = result_of(
-                fstatat(dirfd(directory), entry->d_name, &attributes, AT_SYMLINK_NOFOLLOW));
+            (*count)++;
+            r = result_of(fstatat(directory, entry->d_name, &attributes, AT_SYMLINK_NOFOLLOW));
         }
+        at += entry->d_reclen;
     }
-    if (r == 0 && errno != 0) {
-        r = err_from_errno(errno);
+    return r;
+}
+
+int own_folder_list(const struct own_folder *folder, const char *path, struct buffer piece,
+                    uint64_t *ret_count) {
+    int fd = openat(folder->folder, path, DIRECTORY_FLAGS);
+    int r = result_of(fd);
+    uint64_t count = 0;
+    ssize_t got = 1;
+
+    while (r == 0 && got > 0) {
+        got = getdents64(fd, piece.data, piece.capacity);
+        r = got < 0 ? err_from_errno(errno) : entries_stat(fd, piece.data, (size_t)got, &count);
     }
-    if (directory) {
-        closedir(directory);
-    } else if (fd >= 0) {
+    if (fd >= 0) {
         close(fd);
     }
     if (r == 0) {

@@ -29,6 +29,7 @@ MUST_CHECK int own_folder_mkdir(const struct own_folder *folder, const char *pat
 MUST_CHECK int own_folder_rmdir(const struct own_folder *folder, const char *path);
 MUST_CHECK int own_folder_unlink(const struct own_folder *folder, const char *path);
 MUST_CHECK int own_folder_rename(const struct own_folder *folder, const char *from, const char *to);
-/* Entries but "." and "..", each with its attributes, as `ls -l` asks for them. */
+/* Entries but "." and "..", each with its attributes, as `ls -l` asks for them. The kernel is asked
+ * for as much as there is room in piece at a time; it is aligned to 8. */
 MUST_CHECK int own_folder_list(const struct own_folder *folder, const char *path,
-                               uint64_t *ret_count);
+                               struct buffer piece, uint64_t *ret_count);

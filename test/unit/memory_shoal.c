@@ -194,3 +194,7 @@ void memory_shoal_wait(struct shoal_client *client, void (*waits)(void *context)
 size_t memory_shoal_write_misalignment(struct shoal_client *client) {
     return atomic_load(&client->tree->misalignment);
 }
+
+size_t memory_shoal_listing_bytes(struct shoal_client *client) {
+    return atomic_load(&client->tree->listing_bytes);
+}

@@ -40,3 +40,5 @@ void memory_shoal_wait(struct shoal_client *client, void (*waits)(void *context)
 void memory_shoal_behind(struct shoal_client *client, void (*acts)(void *context), void *context);
 /* Of the last WRITE: how far its data lay behind a page boundary. */
 size_t memory_shoal_write_misalignment(struct shoal_client *client);
+/* Of the last READDIR: how much was asked for; 0: as much as there is. */
+size_t memory_shoal_listing_bytes(struct shoal_client *client);

@@ -544,6 +544,7 @@ static int64_t op_readdir(struct tree *tree, struct shoal_request *request) {
 
     if (!is_directory(request->file->inode))
         return -ENOTDIR;
+    atomic_store_explicit(&tree->listing_bytes, request->size, memory_order_relaxed);
     end = request->file->inode->entry_count + (COOKIE_FIRST - 1);
     for (uint64_t place = request->offset; place < end; place++)
         if (entry_give(tree, request, place) != 0)

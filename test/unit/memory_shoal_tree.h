@@ -61,8 +61,9 @@ struct tree {
     struct tree_inode **tables[TABLES_MAX];
     uint64_t ino_next;
     _Atomic uint64_t inode_count;
-    _Atomic uint64_t open_count; /* files opened and not released */
-    _Atomic size_t misalignment; /* of the last write's data, to a page */
+    _Atomic uint64_t open_count;  /* files opened and not released */
+    _Atomic size_t misalignment;  /* of the last write's data, to a page */
+    _Atomic size_t listing_bytes; /* that the last readdir asked for */
     struct tree_chunks chunks;
     struct tree_name *names[NAME_BUCKETS];
 };

@@ -86,6 +86,8 @@ static void test_kinds(void **state) {
          "create=10 stat=10 open=10 rename=20 list=10 unlink=10 mkdir=10 rmdir=10 ", 0},
         {"meta --files 10 --dirs 5 --branch 2 --threads 3",
          "create=10 stat=10 open=10 rename=20 list=10 unlink=10 mkdir=10 rmdir=10 ", 0},
+        {"meta --files 300 --listing 1K --phases create,list,unlink",
+         "create=300 list=300 unlink=300 ", 0},
         {"small --files 4 --size 1000 --dirs 4 --branch 2", "write=4 read=4 delete=4 ", 8000},
         {"meta --files 3 --threads 7 --phases create,unlink", "create=3 unlink=3 ", 0},
         {"small --files 7 --size 5000 --threads 2", "write=7 read=7 delete=7 ", 70000},
@@ -144,6 +146,8 @@ static void test_bad_words(void **state) {
         "small /tmp --size 0",
         "big /tmp --size 3M --threads 4",
         "big /tmp --direct --native",
+        "meta /tmp --listing 100",
+        "meta /tmp --listing 2M",
         "big /tmp --loud",
         "big /tmp --loud 3",
     };

@@ -30,6 +30,7 @@ struct bench_options {
     uint64_t size_bytes;             /* of a file; big and checkpoint: of all threads together */
     uint32_t dirs;                   /* that the files lie in */
     uint32_t branch;                 /* of these in one parent; 0: all */
+    uint64_t listing_bytes;          /* that the kernel is asked for at a time */
     uint32_t seconds;                /* at most so long a phase; 0: until it is done */
     uint32_t phases;                 /* bits, in the order of the kind's phases */
     bool direct;                     /* big: past the page cache */

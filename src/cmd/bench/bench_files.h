@@ -38,7 +38,7 @@ struct bench_files {
     int (*rmdir)(void *place, const char *path);
     int (*unlink)(void *place, const char *path);
     int (*rename)(void *place, const char *from, const char *to);
-    int (*list)(void *place, const char *path, uint64_t *ret_count);
+    int (*list)(void *place, const char *path, struct buffer piece, uint64_t *ret_count);
 };
 
 extern const struct bench_files bench_host_files; /* context: NULL */

@@ -82,8 +82,8 @@ static int host_rename(void *place, const char *from, const char *to) {
     return own_folder_rename(place, from, to);
 }
 
-static int host_list(void *place, const char *path, uint64_t *ret_count) {
-    return own_folder_list(place, path, ret_count);
+static int host_list(void *place, const char *path, struct buffer piece, uint64_t *ret_count) {
+    return own_folder_list(place, path, piece, ret_count);
 }
 
 const struct bench_files bench_host_files = {

@@ -142,10 +142,11 @@ static bool is_dot(const char *name) {
     return name[0] == '.' && (name[1] == '\0' || (name[1] == '.' && name[2] == '\0'));
 }
 
-static int native_list(void *place, const char *path, uint64_t *ret_count) {
+static int native_list(void *place, const char *path, struct buffer piece, uint64_t *ret_count) {
     struct shoal_directory *directory;
     struct shoal_entry entry;
     uint64_t count = 0;
+    (void)piece; /* the library's own */
     int r = shoal_path_opendir(folder_of(place), path, &directory);
 
     if (r < 0) {

@@ -1,9 +1,12 @@
 /* The words of `shoal bench`: KIND PATH [--option value]... */
 #include "cmd/bench/bench.h"
+#include "cmd/bench/bench_internal.h"
 #include "cmd/verb.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+enum { LISTING_BYTES = 32 * KIB, LISTING_BYTES_MIN = KIB };
 
 const struct verb_kind bench_kinds_rows[BENCH_KINDS + 1] = {
     [BENCH_META] = {"meta", "create stat open rename list unlink mkdir rmdir of empty files"},
@@ -77,7 +80,7 @@ static bool refuse_phases(const struct bench_options *options, const char *text,
 
 /* As they were typed. */
 struct bench_words {
-    const char *size, *phases;
+    const char *size, *listing, *phases;
     const char *threads, *files, *dirs, *branch, *seconds;
     bool direct, native, json;
 };
@@ -91,6 +94,8 @@ const struct verb_option bench_options_rows[] = {
     VERB_TEXT("--dirs", "N", struct bench_words, dirs, "that the files lie in (meta 1, small 10)"),
     VERB_TEXT("--branch", "N", struct bench_words, branch,
               "of these in a directory of their own each; otherwise all in one"),
+    VERB_TEXT("--listing", "BYTES", struct bench_words, listing,
+              "that list asks the kernel for at a time (32K, as ls does)"),
     VERB_TEXT("--seconds", "S", struct bench_words, seconds,
               "at most so long a phase (randread and randwrite: 5)"),
     VERB_TEXT("--phases", "LIST", struct bench_words, phases,
@@ -120,6 +125,17 @@ static bool words_number(const char *name, const char *text, uint64_t most, uint
     return true;
 }
 
+static bool words_listing(const char *text, uint64_t *size_bytes, char problem[256]) {
+    unsigned long long value = LISTING_BYTES;
+
+    if (text && (!verb_parse_bytes(text, &value) || value < LISTING_BYTES_MIN ||
+                 value > BENCH_BLOCK_BYTES)) {
+        return complain(problem, "--listing takes 1K to 1M bytes (K, M), not %s", text);
+    }
+    *size_bytes = value;
+    return true;
+}
+
 static bool words_size(const char *text, uint64_t *size_bytes, char problem[256]) {
     unsigned long long value;
 
@@ -142,6 +158,7 @@ static bool words_read(const struct bench_words *words, struct bench_options *op
     uint64_t seconds = options->seconds;
 
     if (!words_size(words->size, &options->size_bytes, problem) ||
+        !words_listing(words->listing, &options->listing_bytes, problem) ||
         !words_number("--threads", words->threads, UINT32_MAX, &threads, problem) ||
         !words_number("--files", words->files, UINT32_MAX, &options->files, problem) ||
         !words_number("--dirs", words->dirs, UINT32_MAX, &dirs, problem) ||

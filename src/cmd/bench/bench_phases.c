@@ -138,7 +138,8 @@ static int meta_list(struct bench_worker *worker, uint64_t index) {
     uint64_t count = 0;
 
     bench_folder_print(options_of(worker), index, worker->path, sizeof worker->path);
-    int r = files_of(worker)->list(worker->place, worker->path, &count);
+    struct buffer piece = {worker->buffer, 0, options_of(worker)->listing_bytes};
+    int r = files_of(worker)->list(worker->place, worker->path, piece, &count);
     if (r == 0) {
         bench_worker_add(worker, begun_ns, 0);
         worker->operations += count - 1; /* adding counted one */

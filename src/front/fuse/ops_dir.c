@@ -53,6 +53,8 @@ void fuse_op_list_prepare(struct fuse_request *request, uint32_t opcode) {
     request->ahead = false;
     request->data_bytes = 0;
     request->shoal.plus = opcode == OPCODE_READDIRPLUS;
+    /* With attributes what the server tells of an entry is an eighth shorter, and more. */
+    request->shoal.size = request->shoal.plus ? in->size - in->size / 8 : in->size;
     request->shoal.offset = in->offset;
     request->shoal.entry = entry_add;
     request->shoal.entry_context = request;
