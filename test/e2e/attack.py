@@ -183,6 +183,8 @@ def capabilities_are_for_what_they_say(nodes):
     nodes.start()
     maps_are_one(nodes)
     slots_are_dealt(nodes)
+    content = put(os.path.join(nodes.first.mount, "file"), 3 * clusters.MIB)
+    before = os.stat(os.path.join(nodes.first.mount, "file"))
     answers = does(nodes, mount_key(nodes), "capability").splitlines()
     refused = [f"{what} BAD_CAPABILITY" for what in (
         "other signature", "another file", "other rights", "another session", "beyond offset",
@@ -190,15 +192,23 @@ def capabilities_are_for_what_they_say(nodes):
     if answers[:-1] != ["attach 0", "attach 0", "own write 0", *refused, "own write 0", "end 0"] \
             or answers[-1] not in ("ended FENCED", "ended UNKNOWN_SESSION"):
         raise Failed(f"writes by capabilities: {answers}")
+    same(os.path.join(nodes.first.mount, "file"), content)
+    after = os.stat(os.path.join(nodes.first.mount, "file"))
+    if (after.st_mtime_ns, after.st_ctime_ns) != (before.st_mtime_ns, before.st_ctime_ns):
+        raise Failed(f"another file has changed: {before}, {after}")
 
 
 def readers_change_nothing(nodes):
     """By a key that only reads, whatever its mount says of itself."""
     nodes.start()
     key = nodes.first.mount_key("ro.key", "--ro")
+    before = (sorted(os.listdir(nodes.first.mount)), os.stat(nodes.first.mount).st_ctime_ns)
     answers = does(nodes, key, "read").splitlines()
     if answers != ["attach 0", "mkdir READ_ONLY", "open READ_ONLY", "reopen READ_ONLY"]:
         raise Failed(f"a reader is answered {answers}")
+    after = (sorted(os.listdir(nodes.first.mount)), os.stat(nodes.first.mount).st_ctime_ns)
+    if after != before:
+        raise Failed(f"a reader has changed {before} to {after}")
 
 
 def other_versions_are_refused(nodes):

@@ -623,12 +623,28 @@ def remount_for_writing(path):
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), path)
 
 
+def all_of(folder):
+    """Of the folder and each file in it: what a change would change, and its bytes."""
+    found = {}
+    for name in [".", *sorted(os.listdir(folder))]:
+        path = os.path.join(folder, name)
+        status = os.stat(path)
+        content = None
+        if not os.path.isdir(path):
+            with open(path, "rb") as file:
+                content = file.read()
+        found[name] = (status.st_ino, status.st_mode, status.st_nlink, status.st_size,
+                       status.st_mtime_ns, status.st_ctime_ns, content)
+    return found
+
+
 def keys_decide(cluster):
-    """Who may mount, and what for."""
+    """Who may mount, and what for: else one line, and nothing has changed."""
     cluster.start()
     with open(os.path.join(cluster.mount, "mine"), "w", encoding="ascii") as file:
         file.write("word")
     os.chmod(os.path.join(cluster.mount, "mine"), 0o600)
+    before = all_of(cluster.mount)
     lonely = other(cluster, "mount2")
     stranger = os.path.join(cluster.top, "stranger.key")
     cluster.key("new", stranger)
@@ -638,7 +654,8 @@ def keys_decide(cluster):
                         (["--key", cluster.path("shoal.conf")], "others may read")]:
         start = time.monotonic()
         result = cluster.run("mount", cluster.source, lonely, *words, *log)
-        if result.returncode != 1 or text not in result.stderr or os.path.ismount(lonely):
+        if result.returncode != 1 or text not in result.stderr or os.path.ismount(lonely) or \
+                result.stderr.count("\n") != 1:
             raise Failed(f"mount {' '.join(words)}: {result.stderr.strip()}")
         if time.monotonic() - start > 30:
             raise Failed(f"{text}: took {time.monotonic() - start:.0f} s")
@@ -667,6 +684,8 @@ def keys_decide(cluster):
         result = cluster.run("umount", lonely)
         if result.returncode != 0:
             raise Failed(f"umount: {result.stderr.strip()}")
+    if all_of(cluster.mount) != before:
+        raise Failed(f"of what was refused something has changed: {before}")
 
 
 class Relay(threading.Thread):
