@@ -94,24 +94,35 @@ def too_few_requests_are_told(cluster, way):
         raise Failed(f"{way}, uring: {result.returncode}, {result.stderr.strip()}")
 
 
+def up_beneath(cluster, setting):
+    """The file lies over the kernel's setting, for this start alone."""
+    script = f"mount --bind {setting} {clusters.ENABLE_URING} && exec \"$@\""
+    result = subprocess.run(
+        ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh",
+         cluster.shoal, "up", cluster.directory, "--mount", cluster.mount],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    return result.returncode, result.stdout, result.stderr
+
+
 def a_setting_that_is_left_is_told(cluster, way):
-    """Where the kernel does not offer it, and the mount may not change that: a file that says so
-    lies over the setting, for this start alone."""
+    """Where the kernel does not offer it, and the mount may not change that: it is served by
+    /dev/fuse. Who asks for io_uring and nothing else gets the reason instead of a mount."""
     setting = os.path.join(cluster.top, "setting")
     with open(setting, "w", encoding="ascii") as file:
         file.write("N\n")
     if not os.path.exists(clusters.ENABLE_URING):
         raise Skipped(clusters.ENABLE_URING)
     configure(cluster, way, "any", "tune = no")
-    script = f"mount --bind {setting} {clusters.ENABLE_URING} && exec \"$@\""
-    result = subprocess.run(
-        ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh",
-         cluster.shoal, "up", cluster.directory, "--mount", cluster.mount],
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT_S, check=False)
-    if result.returncode != 0:
-        raise Failed(f"up: {result.stderr.strip()}")
+    code, _, error = up_beneath(cluster, setting)
+    if code != 0:
+        raise Failed(f"up: {error}")
     expect_channel(cluster, way, "/dev/fuse", "is N, and tune=no leaves it")
     cluster.stop()
+    configure(cluster, way, "uring", "tune = no")
+    code, _, error = up_beneath(cluster, setting)
+    if code != 1 or "is N, and tune=no leaves it as it is" not in error or \
+            error.count("\n") != 1 or os.path.ismount(cluster.mount):
+        raise Failed(f"{way}, uring: {code}, {error}")
     with open(setting, encoding="ascii") as file:
         if file.read() != "N\n":
             raise Failed("tune = no has changed the setting")

@@ -71,20 +71,24 @@ static void options_complete(struct fuse_options *options) {
         options->handles_max = HANDLES_DEFAULT;
 }
 
-/* The device is open, so the kernel's module is there. */
-static void channel_choose(struct fuse_mount *mount) {
+/* The device is open, so the kernel's module is there. Where its setting can't be seen, who wants
+ * io_uring and nothing else hears from the kernel. */
+static int channel_choose(struct fuse_mount *mount, struct fuse_problem *problem) {
     struct fuse_options *options = &mount->options;
+    bool is_forced = options->channel == FUSE_CHANNEL_URING;
+    bool is_known = channel_uring_is_known();
 
     if (options->channel == FUSE_CHANNEL_DEV || channel_uring_offered())
-        return;
+        return 0;
     mount->tuned = options->tune && channel_uring_offer(true);
-    if (options->channel == FUSE_CHANNEL_URING || mount->tuned)
-        return;
+    if (mount->tuned || (is_forced && !is_known))
+        return 0;
+    (void)problem_set(is_forced ? problem : &mount->no_uring, 0, "%s",
+                      !is_known       ? NO_URING_KERNEL
+                      : options->tune ? NO_URING_DENIED
+                                      : NO_URING_LEFT);
     options->channel = FUSE_CHANNEL_DEV;
-    (void)snprintf(mount->no_uring.text, sizeof(mount->no_uring.text), "%s",
-                   !channel_uring_is_known() ? NO_URING_KERNEL
-                   : options->tune           ? NO_URING_DENIED
-                                             : NO_URING_LEFT);
+    return is_forced ? -ERR_NOT_SUPPORTED : 0;
 }
 
 static int options_check(const struct fuse_options *options, struct fuse_problem *problem) {
@@ -261,10 +265,10 @@ int fuse_mount_start(const struct fuse_options *options, struct fuse_mount **ret
         r = mount_point_look_again(options->mount_point, &mount->place.path, ret_problem);
     if (r == 0)
         r = channel_dev_open(&mount->dev, ret_problem);
-    if (r == 0) {
-        channel_choose(mount);
+    if (r == 0)
+        r = channel_choose(mount, ret_problem);
+    if (r == 0)
         r = front_start(mount, ret_problem);
-    }
     if (r == 0)
         r = mount_attach(&mount->place, mount->dev.descriptor, mount->options.write_bytes_max,
                          ret_problem);
