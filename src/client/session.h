@@ -76,7 +76,7 @@ struct session {
     uint64_t starts;         /* of metadata targets, as the manager numbers them */
     bool asking_starts;
     struct call starts_call;
-    uint8_t starts_space[4096];
+    uint8_t starts_space[8192];
     struct again again;
     uint64_t floors_ns;        /* when floors were last looked at */
     uint32_t floors_under_way; /* calls */

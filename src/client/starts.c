@@ -12,7 +12,7 @@
 #include <string.h>
 
 _Static_assert(sizeof((struct session){0}.starts_space) >=
-                   MAP_GROUPS_MAX * sizeof(struct wire_start),
+                   MAP_GROUPS_MAX * WIRE_ROW_GROWTH * WIRE_START_BYTES_MIN,
                "all metadata targets");
 
 static void peer_return(struct session *session, const struct wire_start *start, uint64_t now_ns) {
@@ -32,15 +32,19 @@ static void starts_answered(struct call *call) {
     struct session *session = call->context;
     uint64_t now_ns = env_now_ns(session->client->options.env);
 
-    session->asking_starts = false;
-    size_t count = call->result == 0 ? call->bulk_in.size / sizeof(struct wire_start) : 0;
-    for (size_t i = 0; i < count; i++) {
-        struct wire_start start;
+    const struct wire_rows rows = {.bytes = {session->starts_space, call->bulk_in.size},
+                                   .row_bytes = call->reply.log_starts.row_bytes,
+                                   .row_bytes_min = WIRE_START_BYTES_MIN,
+                                   .count_max = MAP_GROUPS_MAX};
+    struct wire_start start;
 
-        memcpy(&start, session->starts_space + i * sizeof start, sizeof start);
+    session->asking_starts = false;
+    int r = call->result == 0 ? wire_rows_check(&rows) : call->result;
+    for (uint32_t i = 0; r == 0 && i < wire_rows_count(&rows); i++) {
+        wire_rows_get(&rows, i, &start, sizeof start);
         peer_return(session, &start, now_ns);
     }
-    if (call->result == 0) {
+    if (r == 0) {
         session->starts = call->reply.log_starts.starts;
     }
     session_over(session);

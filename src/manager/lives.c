@@ -138,18 +138,30 @@ int manager_lives_load(struct manager *manager) {
     return r == -ERR_NOT_FOUND ? 0 : r;
 }
 
-int manager_lives_check(struct bytes lives) {
-    return lives.size % sizeof(struct wire_life) == 0 ? 0 : -ERR_INVALID;
+static struct wire_rows told_rows(const struct node_join_request *request) {
+    return (struct wire_rows){.bytes = request->lives,
+                              .row_bytes = request->lives_row_bytes,
+                              .row_bytes_min = WIRE_LIFE_BYTES_MIN,
+                              .count_max = WIRE_LIVES_MAX};
+}
+
+int manager_lives_check(const struct node_join_request *request) {
+    const struct wire_rows rows = told_rows(request);
+
+    return wire_rows_check(&rows);
 }
 
 static uint32_t told_count(const struct node_join_request *request) {
-    return (uint32_t)(request->lives.size / sizeof(struct wire_life));
+    const struct wire_rows rows = told_rows(request);
+
+    return wire_rows_count(&rows);
 }
 
 static struct wire_life told_at(const struct node_join_request *request, uint32_t index) {
+    const struct wire_rows rows = told_rows(request);
     struct wire_life told;
 
-    memcpy(&told, request->lives.data + index * sizeof told, sizeof told);
+    wire_rows_get(&rows, index, &told, sizeof told);
     return told;
 }
 
@@ -359,7 +371,8 @@ void manager_lives_starts_get(struct manager *manager, struct call *call) {
     uint32_t places = cluster_map_log_places(manager->map);
     struct buffer *out = &call->bulk_in;
 
-    call->reply.log_starts.starts = lives->starts;
+    call->reply.log_starts =
+        (struct log_starts_reply){.starts = lives->starts, .row_bytes = sizeof(struct wire_start)};
     out->size = 0;
     for (uint32_t i = 0; i < places; i++) {
         const struct map_log log = cluster_map_log_at(manager->map, i);

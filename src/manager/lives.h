@@ -6,8 +6,8 @@ MUST_CHECK int manager_lives_new(struct manager *manager);
 void manager_lives_free(struct manager *manager);
 /* Reads the rows: -ERR_PENDING: call again; -ERR_CORRUPT: one is none. */
 MUST_CHECK int manager_lives_load(struct manager *manager);
-/* What a member tells has the form of lives: 0, or -ERR_INVALID. */
-MUST_CHECK int manager_lives_check(struct bytes lives);
+/* What a member tells has the form of lives: 0, or -ERR_MALFORMED. */
+MUST_CHECK int manager_lives_check(const struct node_join_request *request);
 /* Of a node_join that tells lives, by a node of the map, with what is said of them in its reply.
  * 0: they are registered, and that is on disk, or it tells none. -ERR_TWO_LIVES: they wait or are
  * refused: the answer is due and nothing more is taken. -ERR_PENDING: the call is kept, and given

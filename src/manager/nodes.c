@@ -180,9 +180,9 @@ static int join_check(const struct node_join_request *request) {
     address_copy(request, text);
     int r = text[0] == '\0' ? 0 : address_parse(text, &address);
     if (r == 0) {
-        r = manager_lives_check(request->lives);
+        r = manager_lives_check(request);
     }
-    return r < 0 ? r : manager_spaces_check(request->spaces);
+    return r < 0 ? r : manager_spaces_check(request);
 }
 
 static void join_answer(struct manager *manager, struct call *call, int result) {
@@ -243,7 +243,7 @@ void manager_join(struct manager *manager, struct call *call) {
     }
     if (r < 0 || is_known(manager, node, request)) {
         if (r == 0 && request->spaces.size > 0) {
-            manager_spaces_note(manager, node->id, request->spaces);
+            manager_spaces_note(manager, node->id, request);
         }
         join_answer(manager, call, r);
         return;

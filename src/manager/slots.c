@@ -63,6 +63,7 @@ struct manager_slots {
     struct call give_call;
     uint64_t next_ns;  /* when the giver is asked again */
     uint64_t asked_ns; /* when it was asked first; 0: it was not */
+    uint8_t give_space[GIVEN_MAX * WIRE_ROW_GROWTH * WIRE_SLOTS_BYTES_MIN]; /* of give_call */
     struct wire_slots given[GIVEN_MAX];
     uint32_t given_count;
     bool exhausted[MAP_GROUPS_MAX]; /* it had nothing to give, and has told of nothing since */
@@ -363,7 +364,10 @@ static void given(struct call *call) {
     struct manager *manager = call->context;
     struct manager_slots *slots = manager->slots;
     uint32_t from = group_of(manager->map, slots->row.from);
-    size_t count = call->bulk_in.size / sizeof *slots->given;
+    const struct wire_rows rows = {.bytes = {call->bulk_in.data, call->bulk_in.size},
+                                   .row_bytes = call->reply.slots_give.row_bytes,
+                                   .row_bytes_min = WIRE_SLOTS_BYTES_MIN,
+                                   .count_max = GIVEN_MAX};
 
     slots->giving = false;
     slots->next_ns = env_now_ns(manager->env) + AGAIN_NS;
@@ -371,15 +375,17 @@ static void given(struct call *call) {
         giver_is_lost(slots);
         return;
     }
-    if (call->result < 0 || call->bulk_in.size != count * sizeof *slots->given) {
+    if (call->result < 0 || wire_rows_check(&rows) < 0) {
         return;
     }
-    for (size_t i = 0; i < count; i++) {
+    uint32_t count = wire_rows_count(&rows);
+    for (uint32_t i = 0; i < count; i++) {
+        wire_rows_get(&rows, i, &slots->given[i], sizeof slots->given[i]);
         if (!is_sound(manager, from, &slots->given[i])) {
             return;
         }
     }
-    slots->given_count = (uint32_t)count;
+    slots->given_count = count;
     slots->exhausted[from] = count == 0;
     slots->stage = count == 0 ? HANDOVER_NONE : HANDOVER_GIVEN;
     if (count == 0) {
@@ -401,7 +407,7 @@ static void give_ask(struct manager *manager) {
         .request.slots_give = {.handover = slots->row.number,
                                .to = slots->row.to,
                                .count = slots->row.count},
-        .bulk_in = {.data = (uint8_t *)slots->given, .capacity = sizeof slots->given},
+        .bulk_in = {.data = slots->give_space, .capacity = sizeof slots->give_space},
         .origin = &manager->actor,
         .done = given,
         .context = manager,
@@ -499,6 +505,8 @@ static void bulk_fill(struct manager *manager, struct telling *telling, uint16_t
     const struct cluster_map *map = manager->map;
     struct map_slots run = {0};
 
+    request->slots_row_bytes = sizeof(struct wire_slots);
+    request->loads_row_bytes = sizeof(struct wire_load);
     telling->bulk_bytes = 0;
     while (request->slots < SLOTS_TOLD_MAX &&
            cluster_map_slots_next(map, group, run.first + run.count, &run)) {

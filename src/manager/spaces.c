@@ -50,20 +50,23 @@ void manager_spaces_free(struct manager *manager) {
     free(manager->spaces);
 }
 
-static struct wire_space space_at(struct bytes spaces, size_t i) {
-    struct wire_space space;
-
-    memcpy(&space, spaces.data + i * sizeof space, sizeof space);
-    return space;
+static struct wire_rows told_rows(const struct node_join_request *request) {
+    return (struct wire_rows){.bytes = request->spaces,
+                              .row_bytes = request->spaces_row_bytes,
+                              .row_bytes_min = WIRE_SPACE_BYTES_MIN,
+                              .count_max = WIRE_SPACES_MAX};
 }
 
-int manager_spaces_check(struct bytes spaces) {
-    if (spaces.size % sizeof(struct wire_space) != 0) {
-        return -ERR_INVALID;
-    }
-    for (size_t i = 0; i < spaces.size / sizeof(struct wire_space); i++) {
-        struct wire_space space = space_at(spaces, i);
+int manager_spaces_check(const struct node_join_request *request) {
+    const struct wire_rows rows = told_rows(request);
+    struct wire_space space;
+    int r = wire_rows_check(&rows);
 
+    if (r < 0) {
+        return r;
+    }
+    for (uint32_t i = 0; i < wire_rows_count(&rows); i++) {
+        wire_rows_get(&rows, i, &space, sizeof space);
         if (space.used_bytes > SPACE_BYTES_MAX || space.available_bytes > SPACE_BYTES_MAX) {
             return -ERR_INVALID;
         }
@@ -110,16 +113,19 @@ static void outs_find(struct manager *manager, const struct cluster_map *map) {
     }
 }
 
-void manager_spaces_note(struct manager *manager, struct node_id node, struct bytes spaces) {
+void manager_spaces_note(struct manager *manager, struct node_id node,
+                         const struct node_join_request *request) {
+    const struct wire_rows rows = told_rows(request);
     struct manager_spaces *all = manager->spaces;
     const struct cluster_map *map = manager->map;
+    struct wire_space told;
 
     if (all->map_version != map->version) {
         outs_find(manager, map);
         all->map_version = map->version;
     }
-    for (size_t i = 0; i < spaces.size / sizeof(struct wire_space); i++) {
-        struct wire_space told = space_at(spaces, i);
+    for (uint32_t i = 0; i < wire_rows_count(&rows); i++) {
+        wire_rows_get(&rows, i, &told, sizeof told);
         const struct map_target *target = cluster_map_target(map, (struct target_id){told.target});
 
         if (target && target->kind == TARGET_OST && target->node.value == node.value) {

@@ -4,10 +4,11 @@
 
 MUST_CHECK int manager_spaces_new(struct manager *manager);
 void manager_spaces_free(struct manager *manager);
-/* -ERR_INVALID: spaces that are none. */
-MUST_CHECK int manager_spaces_check(struct bytes spaces);
+/* -ERR_MALFORMED, -ERR_INVALID: spaces that are none. */
+MUST_CHECK int manager_spaces_check(const struct node_join_request *request);
 /* What a node tells of its own targets; checked. */
-void manager_spaces_note(struct manager *manager, struct node_id node, struct bytes spaces);
+void manager_spaces_note(struct manager *manager, struct node_id node,
+                         const struct node_join_request *request);
 /* What the target has, as it was told last; false: nobody has since this start. */
 bool manager_spaces_used(const struct manager *manager, const struct map_target *target,
                          uint64_t *ret_bytes);

@@ -251,6 +251,7 @@ static void lives_put(struct member *member, struct node_join_request *request) 
 
     if (hooks->lives) {
         request->lives = (struct bytes){member->lives, hooks->lives(hooks->context, member->lives)};
+        request->lives_row_bytes = sizeof(struct wire_life);
         request->place = member->options.place;
         request->asked = member->state.registration.asked;
     }
@@ -278,6 +279,7 @@ static void join_ask(struct member *member, uint64_t now_ns) {
     if (member->ready && hooks->spaces) {
         member->join_call.request.node_join.spaces =
             (struct bytes){member->spaces, hooks->spaces(hooks->context, member->spaces)};
+        member->join_call.request.node_join.spaces_row_bytes = sizeof(struct wire_space);
     }
     lives_put(member, &member->join_call.request.node_join);
     if (hooks->keys) {

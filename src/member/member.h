@@ -29,10 +29,10 @@ struct member_hooks {
     /* Takes a node_tell, in any state, and answers it from a step or from any thread that has
      * entered. NULL: nobody is there to answer. */
     void (*tell)(void *context, struct call *call);
-    /* What its storage targets have, as struct wire_space, at most WIRE_SPACES_BYTES_MAX: asked for
+    /* What its storage targets have, as struct wire_space, at most WIRE_SPACES_MAX: asked for
      * when the manager is told that they can be called. Answers the bytes. NULL: it has none. */
     size_t (*spaces)(void *context, uint8_t *ret_spaces);
-    /* The lives of its logs that are open, as struct wire_life, at most WIRE_LIVES_BYTES_MAX.
+    /* The lives of its logs that are open, as struct wire_life, at most WIRE_LIVES_MAX.
      * Answers the bytes. NULL: it has none. */
     size_t (*lives)(void *context, uint8_t *ret_lives);
     /* What becomes of these: at each stage that is reached behind ASKING. */

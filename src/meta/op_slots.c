@@ -49,6 +49,7 @@ int op_slots_give(struct transaction *transaction, struct call *call) {
         ranges[i].given_to.value = request->to;
         given[i] = (struct wire_slots){ranges[i].first, ranges[i].count, request->handover};
     }
+    call->reply.slots_give.row_bytes = sizeof *given;
     call->bulk_in.size = count * sizeof *given;
     if (count > 0) {
         memcpy(call->bulk_in.data, given, call->bulk_in.size);
@@ -57,39 +58,60 @@ int op_slots_give(struct transaction *transaction, struct call *call) {
     return again ? 0 : ranges_stage(transaction, ranges, count);
 }
 
-/* The request's bulk comes over a network. */
-static int told_read(const struct call *call, struct slot_range *ret_ranges,
-                     struct bytes *ret_loads) {
+/* The slots that the request's bulk begins with, and the loads behind them. */
+static int told_split(const struct call *call, struct wire_rows *ret_slots,
+                      struct wire_rows *ret_loads) {
     const struct group_tell_request *request = &call->request.group_tell;
     struct bytes bulk = call->bulk_out_count > 0 ? call->bulk_out[0] : (struct bytes){NULL, 0};
-    struct wire_slots told;
+    struct wire_rows slots = {.row_bytes = request->slots_row_bytes,
+                              .row_bytes_min = WIRE_SLOTS_BYTES_MIN,
+                              .count_max = SLOTS_TOLD_MAX};
+    struct wire_rows loads = {.row_bytes = request->loads_row_bytes,
+                              .row_bytes_min = WIRE_LOAD_BYTES_MIN,
+                              .count_max = MAP_GROUPS_MAX};
+    size_t slots_bytes = (size_t)request->slots * wire_rows_each(&slots);
 
-    if (call->bulk_out_count > 1 || request->slots > SLOTS_TOLD_MAX ||
-        request->loads > MAP_GROUPS_MAX ||
-        bulk.size != request->slots * sizeof told + request->loads * sizeof(struct wire_load)) {
+    if (call->bulk_out_count > 1 || slots_bytes > bulk.size) {
         return -ERR_MALFORMED;
     }
-    for (uint32_t i = 0; i < request->slots; i++) {
-        memcpy(&told, bulk.data + i * sizeof told, sizeof told);
+    slots.bytes = (struct bytes){bulk.data, slots_bytes};
+    loads.bytes =
+        slots_bytes == 0 ? bulk : (struct bytes){bulk.data + slots_bytes, bulk.size - slots_bytes};
+    if (wire_rows_check(&slots) < 0 || wire_rows_check(&loads) < 0 ||
+        wire_rows_count(&loads) != request->loads) {
+        return -ERR_MALFORMED;
+    }
+    *ret_slots = slots;
+    *ret_loads = loads;
+    return 0;
+}
+
+/* The request's bulk comes over a network. */
+static int told_read(const struct call *call, struct slot_range *ret_ranges,
+                     struct wire_rows *ret_loads) {
+    struct wire_rows slots;
+    struct wire_slots told;
+
+    int r = told_split(call, &slots, ret_loads);
+    if (r < 0) {
+        return r;
+    }
+    for (uint32_t i = 0; i < wire_rows_count(&slots); i++) {
+        wire_rows_get(&slots, i, &told, sizeof told);
         if (told.count == 0 || told.count > SLOT_COUNT || told.first > SLOT_COUNT - told.count) {
             return -ERR_MALFORMED;
         }
         ret_ranges[i] = (struct slot_range){
             .first = told.first, .count = told.count, .handover = told.handover};
     }
-    *ret_loads = bulk;
-    if (request->slots > 0) {
-        ret_loads->data += request->slots * sizeof told;
-        ret_loads->size -= request->slots * sizeof told;
-    }
     return 0;
 }
 
-static void loads_take(struct group *group, struct bytes loads) {
+static void loads_take(struct group *group, const struct wire_rows *loads) {
     struct wire_load load;
 
-    for (size_t at = 0; at < loads.size; at += sizeof load) {
-        memcpy(&load, loads.data + at, sizeof load);
+    for (uint32_t at = 0; at < wire_rows_count(loads); at++) {
+        wire_rows_get(loads, at, &load, sizeof load);
         for (uint32_t i = 0; i < group->map->group_count; i++) {
             if (group->map->groups[i].log.value == load.log) {
                 group->inode_counts[i] = load.inode_count;
@@ -125,7 +147,7 @@ int op_group_tell(struct transaction *transaction, struct call *call) {
     struct group *group = transaction->group;
     struct group_tell_reply *reply = &call->reply.group_tell;
     struct slot_range missing[SLOTS_MOVED_MAX];
-    struct bytes loads;
+    struct wire_rows loads;
     bool more;
 
     int r = told_read(call, group->slots.told, &loads);
@@ -142,7 +164,7 @@ int op_group_tell(struct transaction *transaction, struct call *call) {
     if (r < 0) {
         return r;
     }
-    loads_take(group, loads);
+    loads_take(group, &loads);
     transaction->after_sync = count > 0;
     transaction->sync_position = group->slots.open_position;
     reply->inode_count = group->numbers.inode_count;

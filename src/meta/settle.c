@@ -276,6 +276,7 @@ static void fences_fill(const struct settle_job *job, struct chunk_length_reques
     }
     if (!one) {
         request->fences = (struct bytes){job->fences, (size_t)job->fence_count * WIRE_FENCE_BYTES};
+        request->fences_row_bytes = WIRE_FENCE_BYTES;
     }
 }
 

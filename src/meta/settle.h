@@ -70,7 +70,7 @@ struct settle_job {
     uint32_t fence_count;
     bool fence_short; /* an OST of an older version has answered: it takes them one by one, */
     bool fences_one;  /* from then on, and the evicted session's last */
-    uint8_t fences[WIRE_FENCES_BYTES_MAX];
+    uint8_t fences[WIRE_FENCES_MAX * WIRE_FENCE_BYTES];
     struct settle_ask asks[SETTLE_CALLS];
 };
 

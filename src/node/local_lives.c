@@ -11,8 +11,7 @@
 
 enum { LINE_BYTES_MAX = 256, EXIT_REFUSED = 1 };
 
-static_assert((size_t)(CONFIG_MDTS_MAX + CONFIG_OSTS_MAX) * sizeof(struct wire_life) <=
-                  WIRE_LIVES_BYTES_MAX,
+static_assert((int)(CONFIG_MDTS_MAX + CONFIG_OSTS_MAX) <= (int)WIRE_LIVES_MAX,
               "each has its place");
 
 /* What wrote it writes one line, without its end. */

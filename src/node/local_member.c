@@ -255,8 +255,7 @@ static int map_came(void *context, const struct cluster_map *map) {
     return r;
 }
 
-static_assert((size_t)CONFIG_OSTS_MAX * sizeof(struct wire_space) <= WIRE_SPACES_BYTES_MAX,
-              "each has its place");
+static_assert((int)CONFIG_OSTS_MAX <= (int)WIRE_SPACES_MAX, "each has its place");
 
 static size_t spaces(void *context, uint8_t *ret_spaces) {
     const struct local_cluster *cluster = context;

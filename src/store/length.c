@@ -8,18 +8,27 @@
 
 enum { LENGTH_FENCE, LENGTH_FENCED, LENGTH_WALK, LENGTH_HEADS_A_STEP = 256 };
 
-static struct session_entry fence_at(struct bytes fences, size_t at) {
-    return (struct session_entry){.session = load_le64(fences.data + at),
-                                  .incarnation = load_le64(fences.data + at + 8)};
+static struct wire_rows fence_rows(const struct chunk_length_request *order) {
+    return (struct wire_rows){.bytes = order->fences,
+                              .row_bytes = order->fences_row_bytes,
+                              .row_bytes_min = WIRE_FENCE_BYTES_MIN,
+                              .count_max = WIRE_FENCES_MAX};
 }
 
-static bool fences_are_good(struct bytes fences) {
-    bool good = fences.size % WIRE_FENCE_BYTES == 0;
+static struct session_entry fence_at(const struct wire_rows *fences, uint32_t index) {
+    struct wire_fence fence;
 
-    for (size_t at = 0; good && at < fences.size; at += WIRE_FENCE_BYTES) {
-        good = fence_at(fences, at).session != 0;
+    wire_rows_get(fences, index, &fence, sizeof fence);
+    return (struct session_entry){.session = fence.session, .incarnation = fence.incarnation};
+}
+
+static int fences_check(const struct wire_rows *fences) {
+    int r = wire_rows_check(fences);
+
+    for (uint32_t i = 0; r == 0 && i < wire_rows_count(fences); i++) {
+        r = fence_at(fences, i).session != 0 ? 0 : -ERR_INVALID;
     }
-    return good;
+    return r;
 }
 
 /* One that has to wait goes on from the first: those that are there already cost a look each. */
@@ -27,12 +36,13 @@ static int length_fence(struct ost *ost, struct request *request) {
     const struct chunk_length_request *order = &request->call->request.chunk_length;
     struct session_entry fence = {.session = order->fence_session,
                                   .incarnation = order->fence_incarnation};
+    const struct wire_rows fences = fence_rows(order);
     uint64_t position = 0;
     uint64_t last = 0;
-    int r = 0;
+    int r = fences_check(&fences);
 
-    if (!fences_are_good(order->fences)) {
-        return -ERR_INVALID;
+    if (r < 0) {
+        return r;
     }
     if (fence.session == 0 && order->fences.size == 0) {
         request->stage = LENGTH_WALK;
@@ -41,8 +51,8 @@ static int length_fence(struct ost *ost, struct request *request) {
     if (fence.session != 0) {
         r = ost_session_fence(ost, request, fence, &position);
     }
-    for (size_t at = 0; r == 0 && at < order->fences.size; at += WIRE_FENCE_BYTES) {
-        r = ost_session_fence(ost, request, fence_at(order->fences, at), &last);
+    for (uint32_t i = 0; r == 0 && i < wire_rows_count(&fences); i++) {
+        r = ost_session_fence(ost, request, fence_at(&fences, i), &last);
         position = MAX(position, last);
     }
     if (r == 0) {
@@ -112,10 +122,11 @@ void length_run(struct ost *ost, struct request *request) {
     if (r == REQUEST_WAITS || request_stops(ost, request, r == -ERR_NOT_FOUND ? 0 : r)) {
         return;
     }
-    call->reply.chunk_length = (struct chunk_length_reply){
-        .length = request->sum,
-        .bytes_used = request->more * BLOCK_BYTES,
-        .fenced_count = (uint32_t)(call->request.chunk_length.fences.size / WIRE_FENCE_BYTES),
-        .losses = kv_losses(ost->kv)};
+    const struct wire_rows fences = fence_rows(&call->request.chunk_length);
+    call->reply.chunk_length =
+        (struct chunk_length_reply){.length = request->sum,
+                                    .bytes_used = request->more * BLOCK_BYTES,
+                                    .fenced_count = wire_rows_count(&fences),
+                                    .losses = kv_losses(ost->kv)};
     request_finish(ost, request, 0);
 }

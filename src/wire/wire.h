@@ -11,8 +11,17 @@
 #include "wire/wire_lives.h"
 #include "wire/wire_types.h"
 
-/* Of chunk_length: session and incarnation of each, 8 bytes, little-endian. */
-enum { WIRE_FENCE_BYTES = 16, WIRE_FENCES_MAX = 64, WIRE_FENCES_BYTES_MAX = 64 * 16 };
+/* Of chunk_length: an incarnation of a session that changes nothing any more. */
+struct wire_fence {
+    uint64_t session;
+    uint64_t incarnation;
+};
+enum {
+    WIRE_FENCE_BYTES = 16,
+    WIRE_FENCES_MAX = 64,
+    WIRE_FENCES_BYTES_MAX = WIRE_FENCES_MAX * WIRE_ROW_GROWTH * WIRE_FENCE_BYTES_MIN
+};
+_Static_assert(sizeof(struct wire_fence) == WIRE_FENCE_BYTES, "no padding");
 
 #define WIRE_C_u8 uint8_t
 #define WIRE_C_u16 uint16_t

@@ -1,7 +1,7 @@
 /* What a node tells the manager of the lives of its logs, and what is said of them
  * (docs/internals/identity.md). */
 #pragma once
-#include "base/types.h"
+#include "wire/wire_rows.h"
 
 /* Of a log that its sender serves: drawn at a start of it, under that term, which is on disk.
  * Little-endian, one behind the other. */
@@ -12,7 +12,11 @@ struct wire_life {
     uint64_t life_low;
 };
 _Static_assert(sizeof(struct wire_life) == 32, "no padding");
-enum { WIRE_LIVES_BYTES_MAX = (64 + 8) * 32 }; /* of each log of a node: 64 OSTs, 8 groups */
+/* Of each log of a node: 64 OSTs, 8 groups. */
+enum {
+    WIRE_LIVES_MAX = 64 + 8,
+    WIRE_LIVES_BYTES_MAX = WIRE_LIVES_MAX * WIRE_ROW_GROWTH * WIRE_LIFE_BYTES_MIN
+};
 
 /* Of a log whose life was registered since a number of starts. term: of that life; 0: nobody has
  * registered one, so it may have started at any time. Little-endian, one behind the other. */

@@ -3,9 +3,14 @@
 #include "base/types.h"
 #include "layout/layout.h"
 #include "wire/wire_fsck.h"
+#include "wire/wire_rows.h"
 
 enum { WIRE_GROUPS_MAX = 1024, WIRE_TICKET_BYTES_MAX = 302, WIRE_ENDED_BYTES_MAX = 1024 };
-enum { WIRE_SPACES_BYTES_MAX = 64 * 24 }; /* struct wire_space of each OST of a node */
+/* struct wire_space of each OST of a node */
+enum {
+    WIRE_SPACES_MAX = 64,
+    WIRE_SPACES_BYTES_MAX = WIRE_SPACES_MAX * WIRE_ROW_GROWTH * WIRE_SPACE_BYTES_MIN
+};
 
 /* Little-endian, one behind the other. Slots from `first` on, by the hand-over of that number; how
  * many files a group has. */
@@ -18,6 +23,7 @@ struct wire_load {
     uint64_t log;
     uint64_t inode_count;
 };
+_Static_assert(sizeof(struct wire_slots) == 16 && sizeof(struct wire_load) == 16, "no padding");
 
 /* What a storage target has: bytes that are used, and bytes that new data may still take, by its
  * own limit and by what is free below. */

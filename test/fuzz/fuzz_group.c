@@ -519,7 +519,12 @@ static void seed_participant(const struct fuzz_seeds *seeds, struct script *scri
 static void seed_manager(const struct fuzz_seeds *seeds, struct script *script) {
     const struct wire_slots told = {STAGE_OTHER_SLOTS, 100, 4};
     const struct wire_load load = {STAGE_OTHER_LOG.value, 12};
-    const union request_body tell = {.group_tell = {.map_version = 2, .slots = 1, .loads = 1}};
+    const uint64_t added = 7; /* to a load, by a version to come */
+    const union request_body tell = {.group_tell = {.map_version = 2,
+                                                    .slots = 1,
+                                                    .loads = 1,
+                                                    .slots_row_bytes = sizeof told,
+                                                    .loads_row_bytes = sizeof load + sizeof added}};
     const union request_body give = {
         .slots_give = {.handover = 5, .to = STAGE_OTHER_LOG.value, .count = 100}};
     static const uint8_t names[8] = {1};
@@ -528,9 +533,10 @@ static void seed_manager(const struct fuzz_seeds *seeds, struct script *script) 
 
     script_begin(script);
     give_call(script, OP_GROUP_TELL, 0, &tell);
-    wire_give_number(&script->of_calls, sizeof told + sizeof load, 2);
+    wire_give_number(&script->of_calls, sizeof told + sizeof load + sizeof added, 2);
     wire_give(&script->of_calls, &told, sizeof told);
     wire_give(&script->of_calls, &load, sizeof load);
+    wire_give(&script->of_calls, &added, sizeof added);
     give_call(script, OP_SLOTS_GIVE, 0, &give);
     give_call(script, OP_SLOTS_GIVE, TIGHT, &give);
     give_call(script, OP_SESSIONS_ENDED, WAITED_FOR, &ended);

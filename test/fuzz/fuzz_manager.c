@@ -314,10 +314,19 @@ static void give_call(struct buffer *out, uint16_t opcode, uint8_t asker,
     give_request(out, opcode, asker, body);
 }
 
-/* One node joins, with targets, an address, a life and what space it has. */
+/* One node joins, with targets, an address, a life and what space it has; one that is ready has
+ * rows of a version to come. */
 static void give_join(struct buffer *out, bool ready) {
-    static const struct wire_life life = {.log = 40, .term = 1, .life_high = 5, .life_low = 6};
-    static const struct wire_space space = {.target = 4, .used_bytes = 9, .available_bytes = 1};
+    static const struct {
+        struct wire_life known;
+        uint64_t added;
+    } life = {{.log = 40, .term = 1, .life_high = 5, .life_low = 6}, 7};
+    static const struct {
+        struct wire_space known;
+        uint64_t added;
+    } space = {{.target = 4, .used_bytes = 9, .available_bytes = 1}, 7};
+    const size_t life_bytes = ready ? sizeof life : sizeof life.known;
+    const size_t space_bytes = ready ? sizeof space : sizeof space.known;
     const union request_body body = {
         .node_join = {.key_high = 1,
                       .key_low = 2,
@@ -325,8 +334,10 @@ static void give_join(struct buffer *out, bool ready) {
                       .mdt_count = 1,
                       .ready = ready,
                       .address = {(const uint8_t *)"10.0.0.2:7400", 13},
-                      .spaces = {(const uint8_t *)&space, sizeof space},
-                      .lives = {(const uint8_t *)&life, sizeof life},
+                      .spaces = {(const uint8_t *)&space, space_bytes},
+                      .lives = {(const uint8_t *)&life, life_bytes},
+                      .spaces_row_bytes = (uint16_t)space_bytes,
+                      .lives_row_bytes = (uint16_t)life_bytes,
                       .members_key = 3,
                       .map_version = 5,
                       .place = 8,
@@ -510,7 +521,8 @@ void fuzz_manager_answers(struct bytes in) {
 }
 
 /* Answers come in the order in which they are asked for: three targets tell their number of the
- * list, two groups are told of slots, one gives some. */
+ * list, two groups are told of slots, one gives some, by turns as a version before and as this one
+ * says it. */
 void seed_manager_answers(const struct fuzz_seeds *seeds) {
     static uint8_t space[4096];
     const struct wire_slots given = {.first = 40000, .count = 300, .handover = 1};
@@ -531,6 +543,8 @@ void seed_manager_answers(const struct fuzz_seeds *seeds) {
                 reply.sessions_ended.number = 1 + k / 6;
             } else if (opcode == OP_GROUP_TELL) {
                 reply.group_tell.unopened = 1000;
+            } else if (k % 2 == 1) {
+                reply.slots_give.row_bytes = sizeof given;
             }
             give_reply(&out, opcode, &reply, opcode == OP_SLOTS_GIVE ? slots : none);
         }

@@ -482,7 +482,8 @@ static void seed_sessions(const struct fuzz_seeds *seeds, struct buffer *out) {
                                                         .generation = 1,
                                                         .fence_session = OST_SESSION,
                                                         .fence_incarnation = 2,
-                                                        .fences = fence_bytes()}};
+                                                        .fences = fence_bytes(),
+                                                        .fences_row_bytes = WIRE_FENCE_BYTES}};
     const union request_body list = {.fsck_list = {.what = FSCK_ENDED, .bytes_max = 5000}};
     const union request_body whole_delete = {.chunk_delete = {.ino = {INO}, .generation = 1}};
 

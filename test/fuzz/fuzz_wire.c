@@ -4,8 +4,9 @@
 #include "client/listed.h"
 #include "fuzz.h"
 #include "wire/wire.h"
+#include "wire/wire_rows.h"
 
-enum { BODY_BYTES_MAX = 32768, OPCODE_BYTES = 2, UNTOUCHED = 0xa5 };
+enum { BODY_BYTES_MAX = 32768, OPCODE_BYTES = 2, UNTOUCHED = 0xa5, ROWS_MAX = 64 };
 
 static uint32_t scratch[WIRE_GROUPS_MAX];
 static uint8_t once[BODY_BYTES_MAX], twice[BODY_BYTES_MAX];
@@ -119,6 +120,47 @@ void seed_wire_reply(const struct fuzz_seeds *seeds) {
         if (wire_encode_reply(opcode, &empty, &out) == 0) {
             fuzz_seed(seeds, (struct bytes){twice, out.size});
         }
+    }
+}
+
+/* Each begins as it came, and is zero from there on. */
+void fuzz_wire_rows(struct bytes in) {
+    struct wire_cursor cursor = fuzz_cursor(in);
+    struct wire_rows rows = {.row_bytes_min = WIRE_START_BYTES_MIN, .count_max = ROWS_MAX};
+    uint8_t row[2 * WIRE_START_BYTES_MIN];
+
+    rows.row_bytes = (uint16_t)wire_take_number(&cursor, 2);
+    rows.bytes = fuzz_rest(&cursor);
+    int r = wire_rows_check(&rows);
+    if (r < 0) {
+        assert(r == -ERR_MALFORMED);
+        return;
+    }
+    size_t each = wire_rows_each(&rows);
+    assert(each >= WIRE_START_BYTES_MIN && wire_rows_count(&rows) <= ROWS_MAX);
+    assert(wire_rows_count(&rows) * each == rows.bytes.size);
+    for (uint32_t i = 0; i < wire_rows_count(&rows); i++) {
+        memset(row, UNTOUCHED, sizeof row);
+        wire_rows_get(&rows, i, row, sizeof row);
+        assert(memcmp(row, rows.bytes.data + i * each, MIN(each, sizeof row)) == 0);
+        for (size_t k = each; k < sizeof row; k++) {
+            assert(row[k] == 0);
+        }
+    }
+}
+
+void seed_wire_rows(const struct fuzz_seeds *seeds) {
+    static const uint16_t lengths[] = {0, WIRE_START_BYTES_MIN, 2 * WIRE_START_BYTES_MIN, 40, 15};
+
+    for (size_t i = 0; i < ARRAY_SIZE(lengths); i++) {
+        size_t row_bytes = MAX(lengths[i], (uint16_t)WIRE_START_BYTES_MIN);
+        struct buffer out = {once, 0, sizeof once};
+
+        wire_give_number(&out, lengths[i], 2);
+        for (size_t k = 0; k < 3 * row_bytes; k++) {
+            wire_give_number(&out, k + 1, 1);
+        }
+        fuzz_seed(seeds, (struct bytes){once, out.size});
     }
 }
 

@@ -42,18 +42,30 @@ static void target_answer(struct target *target, struct call *call) {
     call_reply(call, result);
 }
 
+static void slots_give(const struct target *target, struct call *call) {
+    call->reply.slots_give.row_bytes = target->gives_row_bytes;
+    call->bulk_in.size = 0;
+    if (target->gives.count > 0) {
+        call->bulk_in.size = sizeof target->gives + target->gives_more_bytes;
+        assert_true(call->bulk_in.size <= call->bulk_in.capacity);
+        memset(call->bulk_in.data, 0xee, call->bulk_in.size);
+        memcpy(call->bulk_in.data, &target->gives, sizeof target->gives);
+    }
+}
+
 static void group_answer(struct target *target, struct call *call) {
     if (call->header.opcode == OP_SLOTS_GIVE) {
         target->asked_count++;
         target->asked_under = call->request.slots_give.handover;
         target->gives.handover = target->asked_under;
-        call->bulk_in.size = target->gives.count > 0 ? sizeof target->gives : 0;
-        memcpy(call->bulk_in.data, &target->gives, call->bulk_in.size);
+        slots_give(target, call);
         if (target->holds_give) {
             target->give = call;
             return;
         }
     } else {
+        assert_int_equal(call->request.group_tell.slots_row_bytes, sizeof target->had);
+        assert_int_equal(call->request.group_tell.loads_row_bytes, sizeof(struct wire_load));
         target->had_count = call->request.group_tell.slots;
         call->reply.group_tell.unopened = target->unopened;
         if (target->had_count > 0) {

@@ -28,7 +28,8 @@ struct target {
     /* A group: what it gives when it is asked for slots, under which number it was asked last, how
      * often; what it was told to have last, and how much. */
     struct wire_slots gives, had;
-    uint32_t unopened; /* that it tells of */
+    uint16_t gives_row_bytes, gives_more_bytes; /* as it tells; behind the row, no zeros */
+    uint32_t unopened;                          /* that it tells of */
     uint64_t asked_under;
     uint32_t asked_count, had_count;
     bool holds_give; /* what asks for slots stays without an answer: */

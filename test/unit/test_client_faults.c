@@ -1,6 +1,7 @@
 /* The client core when something is wrong: servers that have started anew, old maps, capabilities
  * that are of no use, damaged data, full disks, requests that make no sense. */
 #include "client_bench.h"
+#include "other_rows.h"
 
 /* Somebody changes the file between the two stages: the second is refused, all begins anew. */
 static void test_conversion_starts_again_after_a_conflict(void **state) {
@@ -192,6 +193,38 @@ static void test_an_idle_client_comes_back(void **state) {
     bench->cluster.starts = 0;
     ticks(bench, 10);
     assert_int_equal(bench->cluster.manager.seen[OP_LOG_STARTS], asked);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+}
+
+/* What a version to come adds to a start is skipped; of a length that no version has nothing is
+ * taken, and the manager is asked again. */
+static void test_starts_of_other_versions(void **state) {
+    struct bench *bench = *state;
+    struct toy_server *manager = &bench->cluster.manager;
+    struct toy_server *mdt = &bench->cluster.mdt;
+    struct shoal_file *file = make(bench, "idle", RW);
+
+    ticks(bench, 10); /* The floors of what it has done are told. */
+    uint32_t attached = mdt->seen[OP_SESSION_ATTACH];
+    mdt->attached = false;
+    mdt->term++;
+    mdt->detached_result = -ERR_STALE_TERM;
+    bench->cluster.starts++;
+    for (uint32_t i = 0;
+         (bench->cluster.starts_row_bytes = rows_wrong(i, sizeof(struct wire_start))); i++) {
+        uint32_t asked = manager->seen[OP_LOG_STARTS];
+
+        ticks(bench, 10);
+        assert_true(manager->seen[OP_LOG_STARTS] > asked);
+        assert_int_equal(mdt->seen[OP_SESSION_ATTACH], attached);
+    }
+    bench->cluster.starts_row_bytes = sizeof(struct wire_start) + ROW_MORE;
+    bench->cluster.starts_more_bytes = ROW_MORE;
+    ticks(bench, 10);
+    assert_int_equal(mdt->seen[OP_SESSION_ATTACH], attached + 1);
+    uint32_t asked = manager->seen[OP_LOG_STARTS];
+    ticks(bench, 10);
+    assert_int_equal(manager->seen[OP_LOG_STARTS], asked);
     assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
 }
 
@@ -718,6 +751,7 @@ int main(void) {
         TEST(waiting_for_a_map_ends),
         TEST(an_idle_client_comes_back),
         TEST(a_start_makes_nothing_newer),
+        TEST(starts_of_other_versions),
         TEST(stale_capability_is_renewed),
         TEST(capabilities_that_are_new_are_tried_on),
         TEST(failed_write_leaves_nothing_behind_the_end),

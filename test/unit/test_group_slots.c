@@ -1,7 +1,8 @@
 /* In which slots a group makes directories, and what it remembers of that. */
 #include "unit.h"
-#include "meta/slots.h"
+#include "meta/group_internal.h"
 #include "meta_bench.h"
+#include "other_rows.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -169,6 +170,7 @@ static uint32_t give(struct meta_bench *bench, uint64_t handover, uint32_t count
     call.bulk_in = (struct buffer){(uint8_t *)ret_given, 0, SLOTS_MOVED_MAX * sizeof *ret_given};
     assert_int_equal(bench_run(bench, &call), 0);
     assert_int_equal(call.bulk_in.size % sizeof *ret_given, 0);
+    assert_int_equal(call.reply.slots_give.row_bytes, sizeof *ret_given);
     return (uint32_t)(call.bulk_in.size / sizeof *ret_given);
 }
 
@@ -266,6 +268,64 @@ static void test_slots_are_taken(void **state) {
     bench_free(bench);
 }
 
+static int tell_rows(struct meta_bench *bench, const struct group_tell_request *request,
+                     struct bytes bulk) {
+    struct call call;
+
+    bench_prepare(bench, 0, OP_GROUP_TELL, &call);
+    call.request.group_tell = *request;
+    call.bulk_out[0] = bulk;
+    call.bulk_out_count = 1;
+    return bench_run(bench, &call);
+}
+
+/* What a version to come adds to slots or to loads is skipped, be it to one of them only; of a
+ * length that no version has, or where both don't fill the bulk, nothing is taken. */
+static void test_rows_of_other_versions(void **state) {
+    const struct bench_options options = {.seed = 7, .slot_count = 1000};
+    const struct wire_slots slots[] = {{0, 1000, 0}, {2000, 10, 9}};
+    enum { SLOTS_BYTES = sizeof *slots, LOAD_BYTES = sizeof(struct wire_load) };
+    struct meta_bench *bench = bench_new(&options);
+    struct wire_load load = {.log = bench->map->groups[0].log.value};
+    uint8_t bulk[ARRAY_SIZE(slots) * (SLOTS_BYTES + ROW_MORE) + LOAD_BYTES + ROW_MORE];
+
+    (void)state;
+    for (uint32_t longer = 0; longer < 4; longer++) {
+        uint32_t slots_bytes = SLOTS_BYTES + (longer & 1 ? ROW_MORE : 0);
+        uint32_t load_bytes = LOAD_BYTES + (longer & 2 ? ROW_MORE : 0);
+        size_t size = (size_t)2 * slots_bytes + load_bytes;
+        struct group_tell_request request = {.slots = 2,
+                                             .loads = 1,
+                                             .slots_row_bytes = (uint16_t)slots_bytes,
+                                             .loads_row_bytes = (uint16_t)load_bytes};
+
+        load.inode_count = 70 + longer;
+        memset(bulk, 0xee, sizeof bulk);
+        memcpy(bulk, &slots[0], sizeof *slots);
+        memcpy(bulk + slots_bytes, &slots[1], sizeof *slots);
+        memcpy(bulk + (size_t)2 * slots_bytes, &load, sizeof load);
+        assert_int_equal(tell_rows(bench, &request, (struct bytes){bulk, size}), 0);
+        assert_int_equal(bench->group->inode_counts[0], load.inode_count);
+        assert_int_equal(check_of(bench, 2009), -ERR_STALE);
+        assert_int_equal(check_of(bench, 2010), -ERR_STALE_MAP);
+        assert_int_equal(tell_rows(bench, &request, (struct bytes){bulk, size - 1}),
+                         -ERR_MALFORMED);
+        for (uint32_t i = 0; (request.slots_row_bytes = rows_wrong(i, SLOTS_BYTES)); i++) {
+            assert_int_equal(tell_rows(bench, &request, (struct bytes){bulk, size}),
+                             -ERR_MALFORMED);
+        }
+        request.slots_row_bytes = (uint16_t)slots_bytes;
+        for (uint32_t i = 0; (request.loads_row_bytes = rows_wrong(i, LOAD_BYTES)); i++) {
+            assert_int_equal(tell_rows(bench, &request, (struct bytes){bulk, size}),
+                             -ERR_MALFORMED);
+        }
+        request.loads_row_bytes = (uint16_t)load_bytes;
+        request.slots = UINT32_MAX;
+        assert_int_equal(tell_rows(bench, &request, (struct bytes){bulk, size}), -ERR_MALFORMED);
+    }
+    bench_free(bench);
+}
+
 /* Many ranges come in several messages; where there is no place for more, that is said, and
  * slots stay where they are; also behind a start. */
 static void test_many_ranges(void **state) {
@@ -351,6 +411,7 @@ int main(void) {
         cmocka_unit_test(test_a_slot_of_another),
         cmocka_unit_test(test_slots_are_given),
         cmocka_unit_test(test_slots_are_taken),
+        cmocka_unit_test(test_rows_of_other_versions),
         cmocka_unit_test(test_many_ranges),
         cmocka_unit_test(test_attaches_leave_room_for_the_list),
     };

@@ -2,6 +2,7 @@
  * rows of it are on disk before anybody is told. */
 #include "manager/manager_format.h"
 #include "manager_bench.h"
+#include "other_rows.h"
 
 enum { TARGET_COUNT = 2, KEY = 70 };
 
@@ -87,6 +88,7 @@ static uint64_t starts_since(struct bench *bench, uint64_t known, uint32_t *ret_
     call_start(bench->client_rpc, &asked.call);
     finish(bench, &asked);
     assert_int_equal(asked.call.result, 0);
+    assert_int_equal(asked.call.reply.log_starts.row_bytes, sizeof *ret_starts);
     *ret_count = (uint32_t)(asked.call.bulk_in.size / sizeof *ret_starts);
     return asked.call.reply.log_starts.starts;
 }
@@ -237,7 +239,7 @@ static void test_what_is_told_must_be_its_own(void **state) {
     node_joins(bench);
     union request_body request = join_of(bench, (struct told){5, 1, 1, 0});
     request.node_join.lives.size--;
-    assert_int_equal(ask(bench, &asked, OP_NODE_JOIN, request), -ERR_INVALID);
+    assert_int_equal(ask(bench, &asked, OP_NODE_JOIN, request), -ERR_MALFORMED);
     request = join_of(bench, (struct told){5, 1, 1, 0});
     lives[1].log = cluster_map_first_log(&bench->map, (struct target_id){OST}).value;
     assert_int_equal(ask(bench, &asked, OP_NODE_JOIN, request), -ERR_INVALID);
@@ -248,6 +250,32 @@ static void test_what_is_told_must_be_its_own(void **state) {
     assert_int_equal(asked.call.reply.node_join.verdict, LIVES_OLDER);
     assert_int_equal(asked.call.reply.node_join.log, lives[1].log);
     assert_int_equal(verdict(bench, (struct told){5, 1, 1, 0}), LIVES_REGISTERED);
+}
+
+/* What a version to come adds to a life is skipped, here and when its rows are written; a length
+ * that no version has registers nothing. */
+static void test_rows_of_other_versions(void **state) {
+    uint8_t space[TARGET_COUNT * (sizeof *lives + ROW_MORE)];
+    struct bench *bench = *state;
+    struct asked asked;
+
+    node_joins(bench);
+    union request_body request = join_of(bench, (struct told){5, 1, 1, 0});
+    for (uint32_t i = 0; (request.node_join.lives_row_bytes = rows_wrong(i, sizeof *lives)); i++) {
+        assert_int_equal(ask(bench, &asked, OP_NODE_JOIN, request), -ERR_MALFORMED);
+    }
+    request.node_join.lives = rows_longer(request.node_join.lives, sizeof *lives, space);
+    request.node_join.lives_row_bytes = sizeof *lives + ROW_MORE;
+    assert_int_equal(ask(bench, &asked, OP_NODE_JOIN, request), 0);
+    assert_int_equal(asked.call.reply.node_join.verdict, LIVES_REGISTERED);
+    manager_dies(bench, true);
+    manager_begins(bench);
+    assert_int_equal(verdict(bench, (struct told){5, 1, 1, 0}), LIVES_REGISTERED);
+    assert_int_equal(verdict(bench, (struct told){5, 2, 1, 0}), LIVES_OLDER);
+    request = join_of(bench, (struct told){5, 1, 1, 0});
+    request.node_join.lives_row_bytes = sizeof *lives;
+    assert_int_equal(ask(bench, &asked, OP_NODE_JOIN, request), 0);
+    assert_int_equal(asked.call.reply.node_join.verdict, LIVES_REGISTERED);
 }
 
 /* Neither heard nor found at its address. */
@@ -350,6 +378,7 @@ int main(void) {
         TEST(a_start_hears_all),
         TEST(a_gap_is_nobodys_silence),
         TEST(what_is_told_must_be_its_own),
+        TEST(rows_of_other_versions),
         TEST(a_copy_changes_no_map),
         TEST(one_of_two_at_once),
         TEST(its_own_node_does_not_wait),

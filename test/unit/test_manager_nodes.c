@@ -2,6 +2,7 @@
 #include "layout/map_lost.h"
 #include "layout/map_slots.h"
 #include "manager_bench.h"
+#include "other_rows.h"
 
 /* Alike in all that is encoded; between the fields lies anything. */
 static void map_check(const struct cluster_map *got, const struct cluster_map *wanted) {
@@ -593,6 +594,30 @@ static void test_slots_that_are_not_given(void **state) {
     assert_int_equal(slots_of(bench, 1, &handover), 100);
 }
 
+/* What a version to come adds to slots that it gives is skipped; of a length that no version has
+ * nothing is believed, and it is asked again. */
+static void test_rows_of_other_versions(void **state) {
+    struct bench *bench = *state;
+    struct target *giver = &bench->targets[0];
+    uint32_t handover;
+
+    giver->gives = (struct wire_slots){.first = SLOT_COUNT - 100, .count = 100};
+    giver->gives_row_bytes = rows_wrong(0, sizeof giver->gives);
+    (void)mdt_joins(bench, &bench->joiner);
+    for (uint32_t i = 0; (giver->gives_row_bytes = rows_wrong(i, sizeof giver->gives)); i++) {
+        uint32_t asked = giver->asked_count;
+
+        pass(bench, 3 * NS_PER_S);
+        assert_true(giver->asked_count > asked);
+        assert_int_equal(slots_of(bench, 1, &handover), 0);
+    }
+    giver->gives_row_bytes = sizeof giver->gives + ROW_MORE;
+    giver->gives_more_bytes = ROW_MORE;
+    pass(bench, 3 * NS_PER_S);
+    assert_int_equal(slots_of(bench, 1, &handover), 100);
+    assert_true(bench->joiner.had.first == SLOT_COUNT - 100 && bench->joiner.had.count == 100);
+}
+
 /* Whether clients are sent to the target's log, to come back to it. */
 static bool starts_name(struct bench *bench, uint32_t target) {
     struct wire_start starts[4];
@@ -879,6 +904,7 @@ int main(void) {
         TEST(a_map_that_no_record_holds),
         TEST(slots_are_handed_over),
         TEST(slots_that_are_not_given),
+        TEST(rows_of_other_versions),
         TEST(a_metadata_target_is_lost),
         TEST(a_giver_is_lost),
         TEST(a_lost_giver_gives_nothing),

@@ -3,6 +3,7 @@
 #include "layout/map_pools.h"
 #include "manager/spaces.h"
 #include "manager_bench.h"
+#include "other_rows.h"
 
 enum { KEY = 70, OSTS = 4 };
 #define NODE_ADDRESS "10.0.0.2:7400"
@@ -260,11 +261,37 @@ static void test_what_is_not_believed(void **state) {
     newest_is(bench, first, 2, 0xf);
     assert_int_equal(
         tell_bytes(bench, (struct bytes){(const uint8_t *)spaces, sizeof spaces - 1}, &reply),
-        -ERR_INVALID);
+        -ERR_MALFORMED);
     spaces[0].used_bytes = UINT64_MAX;
     assert_int_equal(
         tell_bytes(bench, (struct bytes){(const uint8_t *)spaces, sizeof spaces}, &reply),
         -ERR_INVALID);
+}
+
+/* What a version to come adds to a space is skipped; of a length that no version has nothing is
+ * taken. */
+static void test_rows_of_other_versions(void **state) {
+    struct bench *bench = *state;
+    uint32_t first = node_joins(bench);
+    const struct wire_space spaces[] = {
+        {.target = first, .used_bytes = 1, .available_bytes = 999},
+        {.target = first + 2, .used_bytes = 999, .available_bytes = 1},
+    };
+    uint8_t space[ARRAY_SIZE(spaces) * (sizeof *spaces + ROW_MORE)];
+    union request_body request = join_with((struct bytes){(const uint8_t *)spaces, sizeof spaces});
+    struct node_join_request *join = &request.node_join;
+    struct asked asked;
+
+    for (uint32_t i = 0; (join->spaces_row_bytes = rows_wrong(i, sizeof *spaces)); i++) {
+        assert_int_equal(ask(bench, &asked, OP_NODE_JOIN, request), -ERR_MALFORMED);
+    }
+    pass(bench, 11 * NS_PER_S);
+    newest_is(bench, first, 2, 0xf);
+    join->spaces = rows_longer(join->spaces, sizeof *spaces, space);
+    join->spaces_row_bytes = sizeof *spaces + ROW_MORE;
+    assert_int_equal(ask(bench, &asked, OP_NODE_JOIN, request), 0);
+    pass(bench, 11 * NS_PER_S);
+    newest_is(bench, first, 3, 0xb);
 }
 
 /* The fuller the map is of versions, the longer is the pause; and the last quarter is for joins. */
@@ -403,6 +430,7 @@ int main(void) {
         TEST(a_join_leaves_them_out),
         TEST(none_would_be_left),
         TEST(what_is_not_believed),
+        TEST(rows_of_other_versions),
         cmocka_unit_test(test_versions_run_short),
         cmocka_unit_test_setup_teardown(test_versions_for_full_targets_run_out,
                                         set_up_three_quarters, teardown),

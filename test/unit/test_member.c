@@ -56,7 +56,8 @@ static void join_answer(struct call *call) {
     memcpy(it.address, request->address.data ? request->address.data : (const uint8_t *)"",
            request->address.size);
     it.address[request->address.size] = '\0';
-    it.with_lives += request->lives.size == sizeof(struct wire_life) && request->place == 99;
+    it.with_lives += request->lives.size == sizeof(struct wire_life) &&
+                     request->lives_row_bytes == sizeof(struct wire_life) && request->place == 99;
     call->reply.node_join.verdict = (uint8_t)it.verdict;
     call->reply.node_join.asked = it.joins;
     call->reply.node_join.node = 2;

@@ -5,6 +5,7 @@
 #include "base/endian.h"
 #include "kv/kv_internal.h"
 #include "ost_world.h"
+#include "other_rows.h"
 #include "store/session.h"
 #include "store/store_format.h"
 #include <stdio.h>
@@ -409,14 +410,22 @@ static void test_length_and_fence(void **state) {
     ost_world_free(world);
 }
 
-static int list_of_fences(struct ost_world *world, struct bytes fences, uint32_t *ret_count) {
+static int rows_of_fences(struct ost_world *world, struct bytes fences, uint16_t row_bytes,
+                          uint32_t *ret_count) {
     struct ost_call *call = ost_call_get(world, OP_CHUNK_LENGTH);
 
-    call->call.request.chunk_length = (struct chunk_length_request){
-        .ino = {17}, .generation = 1, .chunk_bytes = CHUNK, .fences = fences};
+    call->call.request.chunk_length = (struct chunk_length_request){.ino = {17},
+                                                                    .generation = 1,
+                                                                    .chunk_bytes = CHUNK,
+                                                                    .fences = fences,
+                                                                    .fences_row_bytes = row_bytes};
     int r = ost_call_run(call);
     *ret_count = call->call.reply.chunk_length.fenced_count;
     return r;
+}
+
+static int list_of_fences(struct ost_world *world, struct bytes fences, uint32_t *ret_count) {
+    return rows_of_fences(world, fences, 0, ret_count);
 }
 
 /* As many sessions as one question may name, attached here or not: refused from the answer on, also
@@ -424,7 +433,7 @@ static int list_of_fences(struct ost_world *world, struct bytes fences, uint32_t
 static void test_list_of_fences(void **state) {
     struct ost_world *world = world_start(31);
     struct ost_place place = place_of(0, 3000);
-    uint8_t fences[WIRE_FENCES_BYTES_MAX];
+    uint8_t fences[WIRE_FENCES_MAX * WIRE_FENCE_BYTES];
     uint32_t count;
 
     (void)state;
@@ -437,7 +446,7 @@ static void test_list_of_fences(void **state) {
     assert_int_equal(list_of_fences(world, (struct bytes){fences, sizeof fences}, &count),
                      -ERR_INVALID);
     store_le64(fences + 63 * WIRE_FENCE_BYTES, 163);
-    assert_int_equal(list_of_fences(world, (struct bytes){fences, 17}, &count), -ERR_INVALID);
+    assert_int_equal(list_of_fences(world, (struct bytes){fences, 17}, &count), -ERR_MALFORMED);
     assert_int_equal(ost_world_write(world, &place, data), 0);
     assert_int_equal(list_of_fences(world, (struct bytes){fences, sizeof fences}, &count), 0);
     assert_int_equal(count, WIRE_FENCES_MAX);
@@ -453,6 +462,31 @@ static void test_list_of_fences(void **state) {
     }
     assert_int_equal(list_of_fences(world, (struct bytes){fences, WIRE_FENCE_BYTES}, &count), 0);
     assert_int_equal(count, 1);
+    ost_world_free(world);
+}
+
+/* What a version to come adds to a fence is skipped; a length that no version has fences nobody. */
+static void test_fences_of_other_versions(void **state) {
+    const struct wire_fence fences[] = {{OST_SESSION, OST_INCARNATION}, {300, 3}};
+    const struct bytes rows = {(const uint8_t *)fences, sizeof fences};
+    uint8_t space[ARRAY_SIZE(fences) * (sizeof *fences + ROW_MORE)];
+    struct ost_world *world = world_start(33);
+    struct ost_place place = place_of(0, 3000);
+    uint32_t count;
+    uint16_t wrong;
+
+    (void)state;
+    for (uint32_t i = 0; (wrong = rows_wrong(i, sizeof *fences)); i++) {
+        assert_int_equal(rows_of_fences(world, rows, wrong, &count), -ERR_MALFORMED);
+    }
+    assert_int_equal(ost_world_write(world, &place, data), 0);
+    assert_int_equal(rows_of_fences(world, rows_longer(rows, sizeof *fences, space),
+                                    sizeof *fences + ROW_MORE, &count),
+                     0);
+    assert_int_equal(count, ARRAY_SIZE(fences));
+    assert_int_equal(ost_world_write(world, &place, data), -ERR_FENCED);
+    assert_int_equal(attach(world, 300, 3), -ERR_FENCED);
+    assert_int_equal(attach(world, 300, 4), 0);
     ost_world_free(world);
 }
 
@@ -948,6 +982,7 @@ int main(void) {
         cmocka_unit_test(test_blocks_of_writes),
         cmocka_unit_test(test_length_and_fence),
         cmocka_unit_test(test_list_of_fences),
+        cmocka_unit_test(test_fences_of_other_versions),
         cmocka_unit_test(test_sessions),
         cmocka_unit_test(test_list_of_the_ended),
         cmocka_unit_test(test_rows_below_the_lowest),

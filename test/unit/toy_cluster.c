@@ -88,13 +88,15 @@ void toy_release(struct toy_server *server, uint32_t count) {
     }
 }
 
-static void toy_start_put(struct buffer *out, const struct cluster_map *map,
-                          const struct toy_server *mdt) {
-    const struct wire_start start = {.log = cluster_map_log_of(map, mdt->id).value,
-                                     .term = mdt->term};
+static void manager_starts(const struct toy_cluster *cluster, struct call *call) {
+    const struct wire_start start = {
+        .log = cluster_map_log_of(&cluster->map, cluster->mdt.id).value, .term = cluster->mdt.term};
 
-    memcpy(out->data, &start, sizeof start);
-    out->size = sizeof start;
+    call->reply.log_starts = (struct log_starts_reply){.starts = cluster->starts,
+                                                       .row_bytes = cluster->starts_row_bytes};
+    call->bulk_in.size = sizeof start + cluster->starts_more_bytes;
+    memset(call->bulk_in.data, 0xee, call->bulk_in.size);
+    memcpy(call->bulk_in.data, &start, sizeof start);
 }
 
 static uint8_t toy_ticket(struct bytes ticket) {
@@ -122,8 +124,7 @@ static int manager_handle(struct toy_server *server, struct call *call) {
     case OP_SESSION_RENEW:
         return manager_renew(cluster, call);
     case OP_LOG_STARTS:
-        call->reply.log_starts.starts = cluster->starts;
-        toy_start_put(&call->bulk_in, &cluster->map, &cluster->mdt);
+        manager_starts(cluster, call);
         return 0;
     case OP_SESSION_END:
         return 0;

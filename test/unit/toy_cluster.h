@@ -113,7 +113,8 @@ struct toy_cluster {
     uint32_t key_turns;      /* so many requests for data meet a key that has turned since */
     bool inline_synced;      /* conversions must sync first */
     uint64_t starts;         /* the manager's number of them */
-    uint8_t ticket_key;      /* by which it gives tickets, which name it; 0: it gives none */
+    uint16_t starts_row_bytes, starts_more_bytes; /* as it tells; behind the row, no zeros */
+    uint8_t ticket_key; /* by which it gives tickets, which name it; 0: it gives none */
 };
 
 void toy_cluster_init(struct toy_cluster *cluster);
