@@ -8,6 +8,7 @@
 #include "layout/map_lost.h"
 #include "layout/map_pools.h"
 #include "layout/cluster_map.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -371,7 +372,7 @@ static void test_who_is_a_member(void **state) {
     node = &map->nodes[map->node_count++];
     *node = (struct map_node){.id = {2}, .first_target = 4, .target_count = 2};
     assert_false(cluster_map_node_is_member(map, node));
-    strcpy(node->address, "10.0.0.2:7400");
+    snprintf(node->address, sizeof node->address, "10.0.0.2:7400");
     assert_false(cluster_map_node_is_member(map, node));
     for (uint32_t i = 4; i <= 5; i++) {
         assert_int_equal(
@@ -385,7 +386,7 @@ static void test_who_is_a_member(void **state) {
     node = &map->nodes[map->node_count++];
     *node = (struct map_node){.id = {3}, .first_target = 6};
     assert_false(cluster_map_node_is_member(map, node));
-    strcpy(node->address, "10.0.0.3:7400");
+    snprintf(node->address, sizeof node->address, "10.0.0.3:7400");
     assert_true(cluster_map_node_is_member(map, node));
     free(map);
 }
