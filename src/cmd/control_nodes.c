@@ -1,6 +1,7 @@
 /* The contract is in control_nodes.h. */
 #include "cmd/control_nodes.h"
 #include "cmd/verb.h"
+#include "layout/map_lost.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,22 +26,12 @@ static int words_join(const char *const *words, size_t word_count, struct buffer
     return 0;
 }
 
-/* All its targets are lost, so nothing is asked of it. */
-static bool is_lost(const struct cluster_map *map, const struct map_node *node) {
-    uint32_t lost = 0;
-
-    for (uint32_t i = 0; i < map->target_count; i++) {
-        lost +=
-            map->targets[i].node.value == node->id.value && map->targets[i].state == TARGET_LOST;
-    }
-    return lost > 0 && lost == node->target_count;
-}
-
+/* A node whose targets are all lost, or that never came back with any, has nothing to tell. */
 static void nodes_fill(const struct cluster_map *map, uint32_t self, struct node_answers *answers) {
     for (uint32_t i = 0; i < map->node_count; i++) {
         struct node_answer *node = &answers->nodes[answers->count];
 
-        if (map->nodes[i].id.value != self && !is_lost(map, &map->nodes[i])) {
+        if (map->nodes[i].id.value != self && cluster_map_node_is_member(map, &map->nodes[i])) {
             node->node = map->nodes[i].id.value;
             memcpy(node->address, map->nodes[i].address, sizeof node->address);
             answers->count++;

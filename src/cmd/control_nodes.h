@@ -21,8 +21,8 @@ struct node_answers {
     struct node_answer *nodes;
 };
 
-/* Asks all other nodes that the map has, with 3 s for all: a verb's words. -ERR_NO_MEMORY. A node
- * that is alone has no others. */
+/* Asks all other members that the map has (map_lost.h), with 3 s for all: a verb's words.
+ * -ERR_NO_MEMORY. A node that is alone has no others. */
 MUST_CHECK int control_nodes_ask(struct control *control, const char *const *words,
                                  size_t word_count, struct node_answers *ret_answers);
 void control_nodes_free(struct node_answers *answers);

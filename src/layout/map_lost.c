@@ -35,6 +35,20 @@ struct log_id cluster_map_lost_log(const struct cluster_map *map, uint32_t index
     return target->state == TARGET_LOST ? cluster_map_log_of(map, target->id) : (struct log_id){0};
 }
 
+bool cluster_map_node_is_member(const struct cluster_map *map, const struct map_node *node) {
+    if (node->target_count == 0) {
+        return node->address[0] != '\0';
+    }
+    for (uint32_t i = 0; i < map->target_count; i++) {
+        const struct map_target *target = &map->targets[i];
+
+        if (target->node.value == node->id.value && target->state != TARGET_LOST) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Without the root there is no way to anything. */
 static bool has_root(const struct cluster_map *map, const struct map_target *target) {
     const struct map_group *group = cluster_map_group(map, ino_slot(INO_ROOT));

@@ -13,6 +13,9 @@ bool cluster_map_slot_is_lost(const struct cluster_map *map, struct slot slot);
 bool cluster_map_place_is_lost(const struct cluster_map *map, uint32_t place);
 /* The log of map->targets[index] where that is lost; else 0. */
 struct log_id cluster_map_lost_log(const struct cluster_map *map, uint32_t index);
+/* Whether it has come back with what it was given numbers for, and has any of it left: targets that
+ * are not all lost, or an address where it has no targets. A first start that fails never does. */
+bool cluster_map_node_is_member(const struct cluster_map *map, const struct map_node *node);
 /* Why the target can't be declared lost, or 0: -ERR_NOT_FOUND: the map has none of that id;
  * -ERR_TARGET_LOST: it is already; -ERR_ROOT_TARGET: it has slot 0, and so the root;
  * -ERR_LAST_TARGET: no other one of its kind would be left. */

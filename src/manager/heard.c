@@ -3,16 +3,17 @@
  *     heard fewer than half of the members --> HOLDS: nobody is evicted for silence
  *     heard half of them for a whole session timeout without a break --> they are again
  *
- * A member is a node whose targets are in the map, and not all lost; the manager's own node is the
- * first one, and counts as heard. A node speaks each second (node_join). It is heard while it has
- * spoken within a third of the session timeout: much longer than a second, and so short that a cut
- * is noticed before it has made the first client, which renews each 2 s, silent for too long.
+ * A member is a node that has come back with its targets (map_lost.h); the manager's own node is
+ * the first one, and counts as heard. A node speaks each second (node_join). It is heard while it
+ * has spoken within a third of the session timeout: much longer than a second, and so short that a
+ * cut is noticed before it has made the first client, which renews each 2 s, silent for too long.
  *
  * Those that are heard stand in a list, who has spoken last at its end, so that a message and a
  * tick cost nothing that grows with the number of nodes. Keys lead to nodes by a hash table with
  * open addressing. Nodes keep their places in all versions of the map, and none ever goes. */
 #include "manager/heard.h"
 #include "base/bug.h"
+#include "layout/map_lost.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,17 +92,6 @@ static struct heard_node *heard_of(const struct manager *manager, const struct m
     return &manager->heard->nodes[node - manager->map->nodes];
 }
 
-/* It has targets, and they are all lost. */
-static bool is_lost(const struct cluster_map *map, const struct map_node *node) {
-    uint32_t left = node->target_count;
-
-    for (uint32_t i = 0; i < map->target_count; i++) {
-        left -=
-            map->targets[i].node.value == node->id.value && map->targets[i].state == TARGET_LOST;
-    }
-    return node->target_count > 0 && left == 0;
-}
-
 static void node_leave(struct manager *manager, const struct map_node *node) {
     struct manager_heard *heard = manager->heard;
     struct heard_node *one = heard_of(manager, node);
@@ -118,8 +108,7 @@ static void node_look(struct manager *manager, const struct map_node *node) {
     struct heard_node *one = heard_of(manager, node);
 
     one->has_targets = one->has_targets || manager_node_has_targets(manager->map, node);
-    if (!one->has_targets || is_lost(manager->map, node) ||
-        (node->target_count == 0 && !node->address[0])) {
+    if (!cluster_map_node_is_member(manager->map, node)) {
         return;
     }
     one->is_member = true;
@@ -146,7 +135,7 @@ void manager_heard_map(struct manager *manager) {
     for (uint32_t i = 0; i < map->node_count; i++) {
         if (!heard->nodes[i].is_member) {
             node_look(manager, &map->nodes[i]);
-        } else if (is_lost(map, &map->nodes[i])) {
+        } else if (!cluster_map_node_is_member(map, &map->nodes[i])) {
             node_leave(manager, &map->nodes[i]);
         }
     }

@@ -319,6 +319,9 @@ static int directory_make(struct env *env, struct config *planned, bool prepared
     }
     if (r == 0 && map) {
         r = local_map_write(env, map);
+        if (r < 0) {
+            snprintf(problem, 512, "the map cannot be written: %s", err_text(r));
+        }
     }
     free(map);
     return r;

@@ -714,6 +714,42 @@ def what_cannot_join_is_refused(nodes):
         raise Failed(f"one that has made a cluster: {result.stderr.strip()}")
 
 
+def a_first_start_that_fails_is_forgotten(nodes):
+    """It has got numbers, and never comes back by them: verbs neither ask it nor name it, while its
+    directory is there and when it has joined anew, by others."""
+    first, other, failed = nodes.all()
+    first.start()
+    other.start()
+    known_to_manager(other)
+    before = status(first)["node"]["map_version"]
+    os.makedirs(failed.path("map/in-the-way"))
+    result = failed.run("up", failed.directory)
+    if result.returncode != 1 or "map cannot be written" not in result.stderr:
+        raise Failed(f"up without a map: {result.returncode}, {result.stderr.strip()}")
+    numbered = re.search(r"^node = (\d+)$", text_of(failed.path("shoal.conf")), re.MULTILINE)
+
+    def is_left_out():
+        for node in (first, other):
+            for words in (["status"], ["stats"], ["df"], ["sync"], ["fsck", "--no-data"]):
+                code, text, error = told(first, *words, node.directory)
+                if code != 0 or f"node {numbered[1]}," in text + error:
+                    raise Failed(f"{words} behind it: {code}, {text} {error}")
+
+    wait_until(lambda: all(status(node)["node"]["map_version"] > before for node in (first, other)),
+               "the map with its numbers")
+    is_left_out()
+    shutil.rmtree(failed.directory)
+    nodes.others.remove(failed)
+    nodes.others.append(Node(first, 4))
+    nodes.others[-1].start()
+    known_to_manager(nodes.others[-1])
+    maps_are_one(nodes)
+    is_left_out()
+    ids = [status(node)["node"]["id"] for node in nodes.all()]
+    if int(numbered[1]) in ids:
+        raise Failed(f"node {numbered[1]} is there again: {ids}")
+
+
 CLOCK_C = b"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -1563,8 +1599,8 @@ TESTS = [nodes_have_roles, targets_are_lost, new_files_use_all_nodes, full_targe
          each_node_may_die, all_may_die_at_once, a_node_that_is_away_holds_nobody_up,
          patience_is_counted_from_the_death, a_node_may_move, any_node_mounts,
          mounts_at_one_path_are_two, a_mount_outlives_its_daemon, any_address_leads_there,
-         verbs_speak_of_all_nodes, who_is_away_is_told,
-         what_cannot_join_is_refused, clocks_are_compared, a_revoked_key_lets_nobody_in,
+         verbs_speak_of_all_nodes, who_is_away_is_told, what_cannot_join_is_refused,
+         a_first_start_that_fails_is_forgotten, clocks_are_compared, a_revoked_key_lets_nobody_in,
          a_full_node_follows_what_a_map_takes_away, a_copy_of_a_node_is_refused,
          a_copy_elsewhere_is_refused, a_backup_is_refused, a_copy_takes_over, keys_change,
          keys_are_renewed, an_older_manager_does_nothing]

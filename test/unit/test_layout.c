@@ -8,6 +8,7 @@
 #include "layout/map_lost.h"
 #include "layout/map_pools.h"
 #include "layout/cluster_map.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -358,6 +359,38 @@ static void test_a_metadata_target_is_lost(void **state) {
     free(map);
 }
 
+/* By what it has come back with, and while any of it is left. */
+static void test_who_is_a_member(void **state) {
+    (void)state;
+    const struct target_id osts[] = {{2}, {3}};
+    struct cluster_map *map = calloc(1, sizeof *map);
+    struct map_node *node;
+
+    assert_non_null(map);
+    cluster_map_single(map, (struct target_id){1}, osts, ARRAY_SIZE(osts));
+    assert_true(cluster_map_node_is_member(map, &map->nodes[0]));
+    node = &map->nodes[map->node_count++];
+    *node = (struct map_node){.id = {2}, .first_target = 4, .target_count = 2};
+    assert_false(cluster_map_node_is_member(map, node));
+    snprintf(node->address, sizeof node->address, "10.0.0.2:7400");
+    assert_false(cluster_map_node_is_member(map, node));
+    for (uint32_t i = 4; i <= 5; i++) {
+        assert_int_equal(
+            cluster_map_add_ost(map, node->id, (struct target_id){i}, (struct log_id){i}), 0);
+    }
+    for (uint32_t i = 4; i <= 5; i++) {
+        assert_true(cluster_map_node_is_member(map, node));
+        assert_int_equal(cluster_map_lose(map, (struct target_id){i}), 0);
+    }
+    assert_false(cluster_map_node_is_member(map, node));
+    node = &map->nodes[map->node_count++];
+    *node = (struct map_node){.id = {3}, .first_target = 6};
+    assert_false(cluster_map_node_is_member(map, node));
+    snprintf(node->address, sizeof node->address, "10.0.0.3:7400");
+    assert_true(cluster_map_node_is_member(map, node));
+    free(map);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_valid_layouts),
@@ -366,6 +399,7 @@ int main(void) {
         cmocka_unit_test(test_map_bytes),
         cmocka_unit_test(test_a_target_is_lost),
         cmocka_unit_test(test_a_metadata_target_is_lost),
+        cmocka_unit_test(test_who_is_a_member),
         cmocka_unit_test(test_a_map_names_revoked_serials),
         cmocka_unit_test(test_a_map_tells_the_number_of_keys),
         cmocka_unit_test(test_a_map_names_the_key_that_signs),
