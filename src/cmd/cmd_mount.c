@@ -31,6 +31,8 @@ static_assert((int)CONFIG_CHANNEL_DEV == (int)FUSE_CHANNEL_DEV &&
 enum { FILES_MIN = 4096, LOG_LINE_BYTES = 2048 };
 enum { TTL_S = 1, TTL_S_MAX = 3600, PATIENCE_S = 120, PATIENCE_S_MAX = 86400, STOP_S = 10 };
 #define LOOK_NS (NS_PER_S / 5)
+/* Without end: the daemon that has started it ends it, or its own end does. */
+#define BEGIN_NS_OWN (UINT64_MAX / 2)
 #define MOUNT_LOG_NAME "mount.log"
 #define LOG_FOLDER "/var/log"
 
@@ -329,6 +331,9 @@ static int run(const struct mount_words *words, struct background *background) {
     raise_files();
     if (words->own && own_mount_take(words->source, words->place, &holder, problem) < 0) {
         return report(background, EXIT_FAILED, problem);
+    }
+    if (background && words->own && !config_is_first(&words->config)) {
+        options.begin_ns = BEGIN_NS_OWN;
     }
     memcpy(options.addresses, words->addresses, sizeof options.addresses);
     origin_make(words, &origin);

@@ -238,11 +238,11 @@ static int run_daemon(const struct verb *verb, struct daemon_options *options, b
         return verb_fail(verb, "the daemon cannot be started: %s", local_limits_text(r));
     }
     if (background.is_parent) {
-        if (background.status == EXIT_OK) {
+        if (background.status == EXIT_OK || background.status == EXIT_PARTLY) {
             printf("%s\n", plain_text(background.message, false));
             print_notes(verb, notes);
             print_doctor_note(verb);
-            return EXIT_OK;
+            return background.status;
         }
         return verb_fail(verb, "%s",
                          background.message[0] ? background.message

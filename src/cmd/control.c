@@ -91,10 +91,11 @@ static int control_umount(struct control *control, struct control_socket_connect
     return daemon_unmount(control, connection);
 }
 
-/* mount PATH: where a cluster that runs is mounted from now on. */
+/* mount PATH: where a cluster that runs is mounted from now on. Whoever asks first is served. */
 static int control_mount(struct control *control, struct control_socket_connection *connection,
                          size_t argument_count, char **arguments) {
     unsigned wanted = MOUNT_WANTED;
+    unsigned stage = atomic_load(&control->mount_stage);
     struct own_mount mount;
 
     if (argument_count != 2) {
@@ -106,9 +107,15 @@ static int control_mount(struct control *control, struct control_socket_connecti
         control_print(connection, "%s is mounted at %s\n", control->directory, mount.place);
         return EXIT_FAILED;
     }
+    if (stage >= MOUNT_ASKED ||
+        !atomic_compare_exchange_strong(&control->mount_stage, &stage, MOUNT_ASKED)) {
+        control_print(connection, "a mount of %s waits for its cluster already\n",
+                      control->directory);
+        return EXIT_FAILED;
+    }
     control->mount_wanted = arguments[1];
     atomic_store(&control->mount_stage, MOUNT_WANTED);
-    while (atomic_load(&control->mount_stage) <= MOUNT_BEGUN) {
+    while ((stage = atomic_load(&control->mount_stage)) == MOUNT_WANTED || stage == MOUNT_BEGUN) {
         if (atomic_load(&control->stop_wanted) &&
             atomic_compare_exchange_strong(&control->mount_stage, &wanted, MOUNT_FAILED)) {
             snprintf(control->mount_problem, sizeof control->mount_problem, "%s is stopping",
@@ -117,9 +124,13 @@ static int control_mount(struct control *control, struct control_socket_connecti
         wanted = MOUNT_WANTED;
         local_cluster_rest(control->cluster);
     }
-    if (atomic_load(&control->mount_stage) == MOUNT_FAILED) {
+    if (stage == MOUNT_FAILED) {
         control_print(connection, "%s\n", control->mount_problem);
         return EXIT_FAILED;
+    }
+    if (stage == MOUNT_WAITS) {
+        control_print(connection, "%s: " MOUNT_WAITS_TEXT "\n", control->directory, arguments[1]);
+        return EXIT_PARTLY;
     }
     control_print(connection, "%s: mounted at %s\n", control->directory, arguments[1]);
     return EXIT_OK;
@@ -215,8 +226,8 @@ static int handle(void *context, struct control_socket_connection *connection,
 
 /* What waits for other nodes, and so may not hold up what they ask of this one. */
 static bool is_long(size_t argument_count, char **arguments) {
-    static const char *const words[] = {"fsck",  "bench",  "df",    "sync",  "status",
-                                        "stats", "revoke", "renew", "target"};
+    static const char *const words[] = {"fsck",  "bench",  "df",    "sync",   "status",
+                                        "stats", "revoke", "renew", "target", "mount"};
 
     for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
         if (strcmp(arguments[0], words[i]) == 0) {

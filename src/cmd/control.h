@@ -6,8 +6,18 @@
 #include <jansson.h>
 #include <stdatomic.h>
 
-/* A mount that is asked of a running cluster: the daemon's first thread makes it, as it ends it. */
-enum control_mount_stage { MOUNT_NONE, MOUNT_WANTED, MOUNT_BEGUN, MOUNT_MADE, MOUNT_FAILED };
+/* A mount that is asked of a running cluster, or that one which has joined is started with: the
+ * daemon's first thread makes it, as it ends it. From ASKED on it is pending; WAITS: for its
+ * cluster, and nobody waits for it. */
+enum control_mount_stage {
+    MOUNT_NONE,
+    MOUNT_MADE,
+    MOUNT_FAILED,
+    MOUNT_ASKED,
+    MOUNT_WANTED,
+    MOUNT_BEGUN,
+    MOUNT_WAITS
+};
 
 struct control {
     struct local_cluster *cluster;
@@ -17,8 +27,13 @@ struct control {
     const char *directory;
     const char *_Atomic mount_point; /* never freed, as bench reads it at any time */
     atomic_uint mount_stage;         /* enum control_mount_stage */
+    atomic_bool mount_unwanted;      /* what is pending is to be given up */
     const char *mount_wanted;
     char mount_problem[512];
+    struct program *mount_program; /* that mounts; this and the next three: the first thread's */
+    char *mount_waits;             /* where, at MOUNT_WAITS */
+    uint64_t mount_try_ns;         /* not before that */
+    uint64_t mount_say_ns;
     struct control_socket_server *server;
     atomic_bool stop_wanted;
     atomic_bool checking;  /* a check of the cluster runs */

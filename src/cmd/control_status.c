@@ -382,7 +382,9 @@ static void print_mount(struct control *control, struct control_socket_connectio
     daemon_mounted_at(control, &mount);
     control_print(connection, "mounted    %s\n",
                   mount.state == OWN_MOUNT_LIVES ? mount.place : "-");
-    if (mount.state == OWN_MOUNT_LEFT) {
+    if (mount.state != OWN_MOUNT_LIVES && daemon_mount_waits(control)) {
+        control_print(connection, "           waits for its cluster\n");
+    } else if (mount.state == OWN_MOUNT_LEFT) {
         control_print(connection,
                       "           the process of the mount at %s has died: `shoal up %s` mounts "
                       "again\n",

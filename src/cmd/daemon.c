@@ -248,14 +248,19 @@ static void report_ready(const struct daemon_options *options, struct control *c
     }
     daemon_mounted_at(control, &mount);
     bool is_mounted_now = mount.state == OWN_MOUNT_LIVES;
-    snprintf(message, sizeof message,
-             "%.330s: %s, %u metadata target%s, %u storage target%s%s%.330s", options->directory,
-             roles, config->mdt_count, config->mdt_count == 1 ? "" : "s", config->ost_count,
-             config->ost_count == 1 ? "" : "s", is_mounted_now ? ", mounted at " : "",
-             is_mounted_now ? mount.place : "");
+    int size = snprintf(
+        message, sizeof message, "%.330s: %s, %u metadata target%s, %u storage target%s%s%.330s",
+        options->directory, roles, config->mdt_count, config->mdt_count == 1 ? "" : "s",
+        config->ost_count, config->ost_count == 1 ? "" : "s", is_mounted_now ? ", mounted at " : "",
+        is_mounted_now ? mount.place : "");
+    if (control->mount_waits) {
+        snprintf(message + size, sizeof message - (size_t)size, "; " MOUNT_WAITS_TEXT,
+                 control->mount_waits);
+    }
     daemon_log("%s, process %d", message, process_own_id());
     if (options->background) {
-        background_report(options->background, EXIT_OK, message);
+        background_report(options->background, control->mount_waits ? EXIT_PARTLY : EXIT_OK,
+                          message);
     }
 }
 
@@ -282,6 +287,7 @@ static bool stop_came(struct control *control, uint64_t timeout_ns) {
     }
     if (!atomic_load(&control->stop_wanted)) {
         daemon_mount_wanted(control);
+        daemon_mount_go_on(control);
     }
     return atomic_load(&control->stop_wanted);
 }
@@ -352,6 +358,7 @@ static void serve(struct control *control) {
 static int stop(const struct daemon_options *options, struct control *control) {
     struct own_mount own;
 
+    daemon_mount_give_up(control);
     fuse_mount_stop(control_mount_take(control));
     own_mount_look(options->directory, &own);
     if (own.state == OWN_MOUNT_LIVES) {
@@ -384,8 +391,12 @@ int daemon_run(const struct daemon_options *options) {
     if (r < 0) {
         return give_up(options, problem);
     }
-    if (options->mount_point) {
+    /* Elsewhere the cluster may be away, and what is here is served meanwhile. */
+    bool mounts_first = config_is_first(local_cluster_config(control.cluster));
+    if (options->mount_point && mounts_first) {
         r = daemon_mount_start(&control, options->mount_point, problem);
+    } else if (options->mount_point) {
+        atomic_store(&control.mount_stage, MOUNT_BEGUN);
     }
     /* Before anybody can ask for a check. */
     atomic_init(&control.checking, false);
@@ -401,8 +412,19 @@ int daemon_run(const struct daemon_options *options) {
     }
     control_nodes_serve(&control);
     registry_enter(options);
-    report_ready(options, &control);
-    serve(&control);
+    if (options->mount_point && !mounts_first) {
+        r = daemon_mount_start(&control, options->mount_point, problem);
+    }
+    if (r == 0) {
+        report_ready(options, &control);
+        serve(&control);
+    }
     registry_leave();
-    return stop(options, &control);
+    int status = stop(options, &control);
+    if (r < 0) {
+        int failed = give_up(options, problem);
+
+        status = atomic_load(&control.stop_wanted) ? status : failed;
+    }
+    return status;
 }

@@ -13,16 +13,30 @@
 #include <string.h>
 
 enum { ENTRY_TIMEOUT_NS = 1000000000, OPTIONS_BYTES = 512 };
+/* Beside 0 and errors: the cluster has not answered yet, and the same call goes on. */
+enum { LATER = 1 };
 /* How long its process may take to end its session. */
 #define LEAVE_NS (30 * NS_PER_S)
+/* How often it is said of one that waits; of one that could not be made it is tried as often. */
+#define SAY_NS (60 * NS_PER_S)
+/* So long at a time a session is waited for that another node has to begin. */
+#define SESSION_NS (NS_PER_S / 5)
+
+static uint64_t patience_of(const struct config *config) {
+    return config->request_timeout_ms * NS_PER_MS;
+}
 
 /* In this process. */
 
 static int begin_session(struct control *control, char problem[512]) {
     const struct config *config = local_cluster_config(control->cluster);
-    uint64_t patience_ns = config->request_timeout_ms * NS_PER_MS;
-    int r = local_cluster_client_begin(control->cluster, patience_ns);
+    bool is_first = config_is_first(config);
+    int r =
+        local_cluster_client_begin(control->cluster, is_first ? patience_of(config) : SESSION_NS);
 
+    if (!is_first && (r == -ERR_TIMED_OUT || r == -ERR_TOO_MANY_SESSIONS)) {
+        return LATER;
+    }
     if (r == -ERR_TIMED_OUT) {
         snprintf(problem, 512, "%s cannot be mounted: %s", control->directory,
                  session_silence_text(control->cluster));
@@ -37,7 +51,7 @@ static int start_inside(struct control *control, const char *mount_point, char p
     char source[FIND_PATH_BYTES + sizeof FIND_SERVED_INSIDE];
     int r = begin_session(control, problem);
 
-    if (r < 0) {
+    if (r != 0) {
         return r;
     }
     snprintf(source, sizeof source, FIND_SERVED_INSIDE "%s", control->directory);
@@ -107,28 +121,7 @@ static void problem_take(const char *text, char problem[512]) {
     }
 }
 
-static int program_wait(struct control *control, struct program *program, char problem[512]) {
-    int signal_number;
-    int status = EXIT_OK;
-
-    while (!program_has_ended(program, &status)) {
-        if (process_signal_wait(0, &signal_number) == 0) {
-            atomic_store(&control->stop_wanted, true);
-        }
-        if (atomic_load(&control->stop_wanted)) {
-            snprintf(problem, 512, "%s is stopping", control->directory);
-            return -ERR_CLOSED;
-        }
-        local_cluster_rest(control->cluster);
-    }
-    if (status != EXIT_OK) {
-        problem_take(program_text(program), problem);
-        return -ERR_CLOSED;
-    }
-    return 0;
-}
-
-static int start_apart(struct control *control, const char *mount_point, char problem[512]) {
+static int program_run(struct control *control, const char *mount_point, char problem[512]) {
     const struct config *config = local_cluster_config(control->cluster);
     char options[OPTIONS_BYTES];
     const char *words[] = {"shoal",
@@ -140,32 +133,143 @@ static int start_apart(struct control *control, const char *mount_point, char pr
                            config->key_path[0] ? "--key" : NULL,
                            config->key_path,
                            NULL};
-    struct own_mount own;
-    struct program *program;
 
-    own_mount_look(control->directory, &own);
-    if (own.state == OWN_MOUNT_LIVES && strcmp(own.place, mount_point) == 0) {
-        return 0;
-    }
     options_print(config, options);
-    int r = program_start("shoal", words, &program);
+    int r = program_start("shoal", words, &control->mount_program);
     if (r < 0) {
         snprintf(problem, 512, "the process of the mount cannot be started: %s",
                  local_limits_text(r));
-        return r;
-    }
-    r = program_wait(control, program, problem);
-    program_close(program);
-    if (r == 0 && atomic_load(&control->stop_wanted)) {
-        (void)!own_mount_detach(control->directory, problem); /* `down` may have come before it. */
     }
     return r;
 }
 
+static int start_apart(struct control *control, const char *mount_point, char problem[512]) {
+    struct own_mount own;
+    int status = EXIT_OK;
+    int r = 0;
+
+    if (!control->mount_program) {
+        own_mount_look(control->directory, &own);
+        if (own.state == OWN_MOUNT_LIVES && strcmp(own.place, mount_point) == 0) {
+            return 0;
+        }
+        r = program_run(control, mount_point, problem);
+    }
+    if (r < 0) {
+        return r;
+    }
+    if (!program_has_ended(control->mount_program, &status)) {
+        return LATER;
+    }
+    if (status != EXIT_OK) {
+        problem_take(program_text(control->mount_program), problem);
+        r = -ERR_CLOSED;
+    }
+    program_close(TAKE_PTR(control->mount_program));
+    return r;
+}
+
+static bool is_given_up(struct control *control) {
+    int signal_number;
+
+    if (process_signal_wait(0, &signal_number) == 0) {
+        atomic_store(&control->stop_wanted, true);
+    }
+    return atomic_load(&control->stop_wanted) || atomic_load(&control->mount_unwanted);
+}
+
+static int start_until(struct control *control, const char *mount_point, uint64_t end_ns,
+                       char problem[512]) {
+    bool is_apart = config_mounts_apart(local_cluster_config(control->cluster));
+    struct env *env = local_cluster_env(control->cluster);
+
+    for (;;) {
+        int r = is_apart ? start_apart(control, mount_point, problem)
+                         : start_inside(control, mount_point, problem);
+
+        if (r != LATER) {
+            return r;
+        }
+        if (is_given_up(control)) {
+            program_close(TAKE_PTR(control->mount_program));
+            snprintf(problem, 512, "%s is stopping", control->directory);
+            return -ERR_CLOSED;
+        }
+        if (env_now_ns(env) >= end_ns) {
+            return r;
+        }
+        local_cluster_rest(control->cluster);
+    }
+}
+
 int daemon_mount_start(struct control *control, const char *mount_point, char problem[512]) {
-    return config_mounts_apart(local_cluster_config(control->cluster))
-               ? start_apart(control, mount_point, problem)
-               : start_inside(control, mount_point, problem);
+    const struct config *config = local_cluster_config(control->cluster);
+    uint64_t now_ns = env_now_ns(local_cluster_env(control->cluster));
+    uint64_t end_ns = config_is_first(config) ? UINT64_MAX : now_ns + patience_of(config);
+    int r = start_until(control, mount_point, end_ns, problem);
+
+    if (r == LATER) {
+        control->mount_waits = strdup(mount_point);
+        control->mount_try_ns = 0;
+        control->mount_say_ns = end_ns + SAY_NS;
+        if (control->mount_waits) {
+            atomic_store(&control->mount_stage, MOUNT_WAITS);
+            return 0;
+        }
+        program_close(TAKE_PTR(control->mount_program));
+        r = -ERR_NO_MEMORY;
+        snprintf(problem, 512, "%s", err_text(r));
+    }
+    atomic_store(&control->mount_stage, r < 0 ? MOUNT_FAILED : MOUNT_MADE);
+    return r;
+}
+
+static void wait_end(struct control *control, enum control_mount_stage stage) {
+    char *place = TAKE_PTR(control->mount_waits);
+
+    if (control->mount_point != place) {
+        free(place);
+    }
+    atomic_store(&control->mount_stage, stage);
+}
+
+void daemon_mount_give_up(struct control *control) {
+    program_close(TAKE_PTR(control->mount_program));
+    if (control->mount_waits) {
+        wait_end(control, MOUNT_FAILED);
+    }
+}
+
+void daemon_mount_go_on(struct control *control) {
+    uint64_t now_ns = env_now_ns(local_cluster_env(control->cluster));
+    char problem[512];
+
+    if (!control->mount_waits) {
+        return;
+    }
+    if (is_given_up(control)) {
+        daemon_mount_give_up(control);
+        return;
+    }
+    if (now_ns < control->mount_try_ns) {
+        return;
+    }
+    int r = start_until(control, control->mount_waits, 0, problem);
+    if (r == 0) {
+        daemon_log("%s: mounted at %s", control->directory, control->mount_waits);
+        wait_end(control, MOUNT_MADE);
+    } else if (r != LATER) {
+        daemon_log("%s; tried again in a minute", problem);
+        control->mount_try_ns = now_ns + SAY_NS;
+        control->mount_say_ns = control->mount_try_ns + SAY_NS;
+    } else if (now_ns >= control->mount_say_ns) {
+        daemon_log("%s: " MOUNT_WAITS_TEXT, control->directory, control->mount_waits);
+        control->mount_say_ns = now_ns + SAY_NS;
+    }
+}
+
+bool daemon_mount_waits(struct control *control) {
+    return atomic_load(&control->mount_stage) >= MOUNT_BEGUN;
 }
 
 /* What `shoal up` asks of one that runs, in place of the one before, of which nothing is left but
@@ -173,23 +277,23 @@ int daemon_mount_start(struct control *control, const char *mount_point, char pr
 void daemon_mount_wanted(struct control *control) {
     unsigned wanted = MOUNT_WANTED;
     char *mount_point;
-    int r = -ERR_NO_MEMORY;
 
     if (!atomic_compare_exchange_strong(&control->mount_stage, &wanted, MOUNT_BEGUN)) {
         return;
     }
     fuse_mount_stop(control_mount_take(control));
     mount_point = strdup(control->mount_wanted);
-    if (mount_point) {
-        r = daemon_mount_start(control, mount_point, control->mount_problem);
+    if (!mount_point) {
+        atomic_store(&control->mount_stage, MOUNT_FAILED);
+        return;
     }
-    if (r == 0) {
-        daemon_log("%s: mounted at %s", control->directory, mount_point);
+    if (daemon_mount_start(control, mount_point, control->mount_problem) == 0) {
+        daemon_log(control->mount_waits ? "%s: " MOUNT_WAITS_TEXT : "%s: mounted at %s",
+                   control->directory, mount_point);
     }
     if (control->mount_point != mount_point) {
         free(mount_point);
     }
-    atomic_store(&control->mount_stage, r < 0 ? MOUNT_FAILED : MOUNT_MADE);
 }
 
 void daemon_mounted_at(struct control *control, struct own_mount *ret_mount) {
@@ -204,6 +308,9 @@ void daemon_mounted_at(struct control *control, struct own_mount *ret_mount) {
     }
     if (!is_inside) {
         own_mount_look(control->directory, ret_mount);
+        if (ret_mount->state == OWN_MOUNT_LIVES && daemon_mount_waits(control)) {
+            ret_mount->state = OWN_MOUNT_NONE; /* The dead one is there still, in its way. */
+        }
         return;
     }
     ret_mount->state = OWN_MOUNT_LIVES;
@@ -232,8 +339,13 @@ static int detach_inside(struct control *control, char problem[512]) {
 int daemon_unmount(struct control *control, struct control_socket_connection *connection) {
     struct env *env = local_cluster_env(control->cluster);
     char problem[512];
-    int r = detach_inside(control, problem);
 
+    atomic_store(&control->mount_unwanted, true);
+    while (atomic_load(&control->mount_stage) >= MOUNT_ASKED) {
+        local_cluster_rest(control->cluster);
+    }
+    atomic_store(&control->mount_unwanted, false);
+    int r = detach_inside(control, problem);
     if (r == 0) {
         r = own_mount_detach(control->directory, problem);
     }

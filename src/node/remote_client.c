@@ -256,7 +256,8 @@ static bool rest(struct remote_client *client, uint64_t end_ns) {
     return now_ns < end_ns;
 }
 
-/* Where there are as many sessions as there may be, one that ends makes room. */
+/* Where there are as many sessions as there may be, one that ends makes room. A call of a beginning
+ * ends when its patience is over, which may be before the time is. */
 static int begin(struct remote_client *client, const struct remote_client_options *options) {
     uint64_t timeout_ns = options->begin_ns      ? options->begin_ns
                           : options->patience_ns ? options->patience_ns
@@ -272,7 +273,7 @@ static int begin(struct remote_client *client, const struct remote_client_option
         client_start(client->client, waiting_done, &client->begin);
         r = wait_for(client, &client->begin, end_ns - MIN(end_ns, now_ns));
         was_full = was_full || r == -ERR_TOO_MANY_SESSIONS;
-    } while (r == -ERR_TOO_MANY_SESSIONS && rest(client, end_ns));
+    } while ((r == -ERR_TOO_MANY_SESSIONS || r == -ERR_TIMED_OUT) && rest(client, end_ns));
     return r == -ERR_TIMED_OUT && was_full ? -ERR_TOO_MANY_SESSIONS : r;
 }
 

@@ -558,6 +558,91 @@ def a_mount_outlives_its_daemon(nodes):
     wait_until(lambda: errno_of(lambda: os.listdir(node.mount)) == errno.ENOTCONN, "its death")
 
 
+def waits(node):
+    """Its mount does, as it says where it is asked, and the node serves."""
+    code, words, error = told(node, "status", node.directory)
+    if code != 3 or "waits for its cluster" not in words or node.process() is None:
+        raise Failed(f"status of a node whose mount waits: {code}, {words} {error}")
+    if os.path.ismount(node.mount) and errno_of(lambda: os.listdir(node.mount)) != errno.ENOTCONN:
+        raise Failed("it is mounted without a manager")
+
+
+def comes_without_its_mount(node, *words):
+    code, words, error = told(node, "up", node.directory, *words)
+    if code != 3 or f"the mount at {node.mount} waits for its cluster" not in words + error:
+        raise Failed(f"up of a node without its manager: {code}, {words} {error}")
+    node.note_regions()
+    waits(node)
+
+
+def down_at_once(node):
+    start = time.monotonic()
+    code, _, error = told(node, "down", node.directory)
+    if code != 0 or os.path.ismount(node.mount) or node.process() is not None:
+        raise Failed(f"down of a node whose mount waits: {code}, {error}")
+    if time.monotonic() - start > QUICK_S:
+        raise Failed(f"down of a node whose mount waits took {time.monotonic() - start:.0f} s")
+
+
+def a_mount_waits_for_its_cluster(nodes):
+    """Power returns, the first node stays away: one that mounts serves, and is mounted when the
+    manager is there. It can be stopped at any time, and a mount that can't be ends its start."""
+    nodes.start()
+    first, node = nodes.all()[:2]
+    content = put(os.path.join(first.mount, "file"), 6 * clusters.MIB)
+    with open(node.path("shoal.conf"), encoding="ascii") as file:
+        conf = file.read()
+
+    def configure(way, patience_s):
+        with open(node.path("shoal.conf"), "w", encoding="ascii") as file:
+            file.write(f"{conf}\n[mount]\nmount = {way}\nmount_point = {node.mount}\n\n[limits]\n"
+                       f"request_timeout_ms = {patience_s * 1000}\n")
+
+    for way in ("apart", "inside"):
+        node.stop()
+        configure(way, AT_ONCE_S)
+        node.start()
+        serves = own_process(node)
+        for one in nodes.all():
+            one.kill()
+        clusters.end_process(serves)
+        comes_without_its_mount(node)
+        code, _, error = told(node, "up", node.directory, "--mount", node.mount)
+        if code != 1 or "waits for its cluster already" not in error:
+            raise Failed(f"up of one whose mount waits: {code}, {error}")
+        down_at_once(node)
+        configure(way, QUICK_S * 6)
+        for stop in (down_at_once, lambda node: os.kill(node.process(), signal.SIGTERM)):
+            with clusters.child([node.shoal, "up", node.directory], stderr=subprocess.PIPE,
+                                text=True) as up:
+                wait_until(lambda: told(node, "status", node.directory)[0] == 3, "its daemon")
+                stop(node)
+                error = up.communicate(timeout=QUICK_S)[1]
+            if up.returncode != 1 or "is stopping" not in error:
+                raise Failed(f"up of one that is stopped: {up.returncode}, {error}")
+        configure(way, AT_ONCE_S)
+        comes_without_its_mount(node)
+        for one in (first, nodes.others[1]):
+            one.start()
+        wait_until(lambda: status(node)["mounts"], "the mount")
+        same(os.path.join(node.mount, "file"), content)
+        own_process(node)
+    # One that runs is asked for it.
+    node.stop()
+    with open(node.path("shoal.conf"), "w", encoding="ascii") as file:
+        file.write(f"{conf}\n[limits]\nrequest_timeout_ms = {AT_ONCE_S * 1000}\n")
+    node.start()
+    first.kill()
+    comes_without_its_mount(node, "--mount", node.mount)
+    first.start()
+    wait_until(lambda: status(node)["mounts"], "the mount that a running one was asked for")
+    same(os.path.join(node.mount, "file"), content)
+    node.stop()
+    code, _, error = told(node, "up", node.directory, "--mount", node.key_file)
+    if code != 1 or "not a directory" not in error or node.process() is not None:
+        raise Failed(f"up with no mount point: {code}, {error}")
+
+
 def any_address_leads_there(nodes):
     """Of a mount, and of a node that joins: those of any nodes, in turn, one of them away."""
     first = nodes.first
@@ -1598,9 +1683,10 @@ def an_older_manager_does_nothing(nodes):
 TESTS = [nodes_have_roles, targets_are_lost, new_files_use_all_nodes, full_targets_get_no_new_files,
          each_node_may_die, all_may_die_at_once, a_node_that_is_away_holds_nobody_up,
          patience_is_counted_from_the_death, a_node_may_move, any_node_mounts,
-         mounts_at_one_path_are_two, a_mount_outlives_its_daemon, any_address_leads_there,
-         verbs_speak_of_all_nodes, who_is_away_is_told, what_cannot_join_is_refused,
-         a_first_start_that_fails_is_forgotten, clocks_are_compared, a_revoked_key_lets_nobody_in,
+         mounts_at_one_path_are_two, a_mount_outlives_its_daemon, a_mount_waits_for_its_cluster,
+         any_address_leads_there, verbs_speak_of_all_nodes, who_is_away_is_told,
+         what_cannot_join_is_refused, a_first_start_that_fails_is_forgotten, clocks_are_compared,
+         a_revoked_key_lets_nobody_in,
          a_full_node_follows_what_a_map_takes_away, a_copy_of_a_node_is_refused,
          a_copy_elsewhere_is_refused, a_backup_is_refused, a_copy_takes_over, keys_change,
          keys_are_renewed, an_older_manager_does_nothing]
