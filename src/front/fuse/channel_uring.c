@@ -473,13 +473,22 @@ bool channel_uring_is_known(void) {
     return access(ENABLE_PATH, F_OK) == 0;
 }
 
-bool channel_uring_offered(void) {
+/* EOF: it can't be read. */
+static int setting_read(void) {
     FILE *file = fopen(ENABLE_PATH, "re");
     int answer = file ? fgetc(file) : EOF;
 
     if (file)
         (void)fclose(file);
-    return answer == 'Y';
+    return answer;
+}
+
+bool channel_uring_offered(void) {
+    return setting_read() == 'Y';
+}
+
+bool channel_uring_is_off(void) {
+    return setting_read() == 'N';
 }
 
 unsigned channel_uring_cpus(const char *list) {

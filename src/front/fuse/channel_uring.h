@@ -31,6 +31,8 @@ struct channel_uring;
 
 /* Whether the kernel's module is set to offer it to mounts that are made now. */
 bool channel_uring_offered(void);
+/* It is set not to; false also where that can't be read, for want of a descriptor. */
+bool channel_uring_is_off(void);
 /* Whether it has that setting. */
 bool channel_uring_is_known(void);
 /* Sets it, until the machine starts anew; false: this kernel has no such setting, or this process

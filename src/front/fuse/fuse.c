@@ -71,7 +71,7 @@ static void options_complete(struct fuse_options *options) {
         options->handles_max = HANDLES_DEFAULT;
 }
 
-/* The device is open, so the kernel's module is there. Where its setting can't be seen, who wants
+/* The device is open, so the kernel's module is there. Where its setting can't be read, who wants
  * io_uring and nothing else hears from the kernel. */
 static int channel_choose(struct fuse_mount *mount, struct fuse_problem *problem) {
     struct fuse_options *options = &mount->options;
@@ -81,7 +81,7 @@ static int channel_choose(struct fuse_mount *mount, struct fuse_problem *problem
     if (options->channel == FUSE_CHANNEL_DEV || channel_uring_offered())
         return 0;
     mount->tuned = options->tune && channel_uring_offer(true);
-    if (mount->tuned || (is_forced && !is_known))
+    if (mount->tuned || (is_forced && !channel_uring_is_off()))
         return 0;
     (void)problem_set(is_forced ? problem : &mount->no_uring, 0, "%s",
                       !is_known       ? NO_URING_KERNEL
