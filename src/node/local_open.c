@@ -98,9 +98,7 @@ static int open_manager(struct local_target *target) {
         .log_context = target,
     };
 
-    options.kv.ring_bytes = options.rebuilt
-                                ? LOCAL_MANAGER_RING_BYTES
-                                : local_manager_ring_bytes(cluster->env, &cluster->config);
+    options.kv.ring_bytes = LOCAL_MANAGER_RING_BYTES;
     options.kv.disk_log_bytes = LOCAL_MANAGER_LOG_BYTES;
     options.kv.changes_bytes_max = LOCAL_MANAGER_CHANGES_BYTES;
     options.kv.ring_expected = options.kv.ring_expected && !options.rebuilt;

@@ -134,39 +134,23 @@ int local_targets_check(struct env *env, const struct config *config, bool lacks
     return r;
 }
 
-/* 0: there is none. */
-static uint64_t ring_there_bytes(struct env *env, const struct config *config, uint32_t index) {
+/* What a ring takes beyond what is there of it: one of another size is made anew. */
+static uint64_t ring_needs(struct env *env, const struct config *config, uint32_t index) {
+    static const uint64_t manager_bytes = LOCAL_MANAGER_RING_BYTES;
     char target[LOCAL_TARGET_NAME_BYTES];
     char name[LOCAL_RING_NAME_BYTES];
-    uint64_t bytes = 0;
+    uint64_t there_bytes = 0;
+    uint64_t size_bytes =
+        index >= TARGET_OST_FIRST
+            ? ring_region_bytes(config->ost_ring_bytes, config->ost_ring_data_bytes)
+            : ring_region_bytes(index == TARGET_MANAGER ? manager_bytes : config->mdt_ring_bytes,
+                                0);
 
     local_target_name(index, target);
     local_target_ring(config, target, name);
-    return env->ops->shared_size(env, name, &bytes) < 0 ? 0 : bytes;
-}
-
-uint64_t local_manager_ring_bytes(struct env *env, const struct config *config) {
-    uint64_t before_bytes = LOCAL_MANAGER_RING_BYTES_BEFORE;
-    bool is_before =
-        ring_there_bytes(env, config, TARGET_MANAGER) == ring_region_bytes(before_bytes, 0);
-
-    return is_before ? before_bytes : LOCAL_MANAGER_RING_BYTES;
-}
-
-static uint64_t ring_bytes(struct env *env, const struct config *config, uint32_t index) {
-    if (index >= TARGET_OST_FIRST) {
-        return ring_region_bytes(config->ost_ring_bytes, config->ost_ring_data_bytes);
+    if (env->ops->shared_size(env, name, &there_bytes) < 0) {
+        there_bytes = 0;
     }
-    return ring_region_bytes(index == TARGET_MANAGER ? local_manager_ring_bytes(env, config)
-                                                     : config->mdt_ring_bytes,
-                             0);
-}
-
-/* What a ring takes beyond what is there of it: one of another size is made anew. */
-static uint64_t ring_needs(struct env *env, const struct config *config, uint32_t index) {
-    uint64_t size_bytes = ring_bytes(env, config, index);
-    uint64_t there_bytes = ring_there_bytes(env, config, index);
-
     return size_bytes - MIN(there_bytes, size_bytes);
 }
 

@@ -8,9 +8,7 @@
 enum { LOCAL_MANAGER_ID = 1, LOCAL_MDT_ID = 2 };
 enum { LOCAL_TARGETS_MAX = 1 + CONFIG_MDTS_MAX + CONFIG_OSTS_MAX, LOCAL_RING_NAME_BYTES = 64 };
 #define LOCAL_MANAGER_LOG_BYTES (8 * MIB)
-/* As long as the log allows: a version of the map is one record. */
-#define LOCAL_MANAGER_RING_BYTES (LOCAL_MANAGER_LOG_BYTES / 8)
-#define LOCAL_MANAGER_RING_BYTES_BEFORE (256 * KIB) /* of the version before */
+#define LOCAL_MANAGER_RING_BYTES (256 * KIB)
 #define LOCAL_MANAGER_CHANGES_BYTES (16 * MIB)
 
 /* Targets by index, in order: the manager, metadata targets, storage targets. Numbers between those
@@ -57,9 +55,6 @@ void local_target_owner(const struct config *config, uint32_t target, uint8_t re
 /* The name of its ring: "NODE'S KEY-TARGET", the same by whatever path the directory is reached. */
 void local_target_ring(const struct config *config, const char *target,
                        char ret_name[LOCAL_RING_NAME_BYTES]);
-/* Of the manager's: one of the version before, which its kill has left, goes on until a stop, as it
- * may hold what the log lacks. */
-uint64_t local_manager_ring_bytes(struct env *env, const struct config *config);
 /* Looks and changes nothing: 0 when no targets were made yet, or all, but for a manager that is
  * about to be rebuilt, are there in a format that this version reads. Else -ERR_INVALID,
  * -ERR_NOT_FOUND, -ERR_NOT_OURS, -ERR_NEWER_FORMAT or -ERR_CORRUPT with a line in problem. */

@@ -734,7 +734,7 @@ def _(scene):
 
 # Rings.
 
-@row("rings-too-large", 1, "need 8 MiB", "/dev/shm has 4 MiB free", "lower mdt_ring_bytes")
+@row("rings-too-large", 1, "need 7 MiB", "/dev/shm has 4 MiB free", "lower mdt_ring_bytes")
 def _(scene):
     scene.run_once()
     scene.mount_at("/dev/shm", "-t", "tmpfs", "-o", "size=4M", "none")
@@ -742,7 +742,7 @@ def _(scene):
     return up_mounted(scene)
 
 
-@row("rings-too-large-for-new", 1, "need 74 MiB", "/dev/shm has 60 MiB free", "use fewer --osts")
+@row("rings-too-large-for-new", 1, "need 73 MiB", "/dev/shm has 60 MiB free", "use fewer --osts")
 def _(scene):
     scene.mount_at("/dev/shm", "-t", "tmpfs", "-o", "size=60M", "none")
     scene.must_name = scene.new_directory()

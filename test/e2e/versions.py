@@ -73,34 +73,13 @@ def nodes_are_replaced(nodes, shoal, before):
     clean(nodes.first)
 
 
-def killed_nodes_are_replaced(nodes, shoal, before):
-    """Rings of the older version, with what no disk has yet, are taken over; behind a stop, too."""
-    start(nodes, before, before)
-    made = work(nodes, "begin")
-    for node in nodes.all():
-        node.kill()
-    for node in nodes.all():
-        node.shoal = shoal
-        node.start()
-    for node in nodes.all():
-        known_to_manager(node)
-    all_is_there(nodes, made)
-    made |= work(nodes, "killed")
-    nodes.first.stop()
-    nodes.first.start()
-    known_to_manager(nodes.first)
-    made |= work(nodes, "stopped")
-    all_is_there(nodes, made)
-    clean(nodes.first)
-
-
 def mounts_are_newer(nodes, shoal, before):
     start(nodes, before, shoal)
     all_is_there(nodes, work(nodes, "begin"))
     clean(nodes.first)
 
 
-TESTS = [nodes_are_replaced, killed_nodes_are_replaced, mounts_are_newer]
+TESTS = [nodes_are_replaced, mounts_are_newer]
 
 
 def lacks():

@@ -1,6 +1,5 @@
 /* See manager_bench.h. */
 #include "manager_bench.h"
-#include "node/local_targets.h"
 #include "layout/map_pools.h"
 #include "rpc/call_origin.h"
 
@@ -135,7 +134,7 @@ void manager_begins(struct bench *bench) {
                .base_store = bench->store,
                .owner_id = {1},
                .ring_bytes = bench->ring_bytes > 0 ? bench->ring_bytes : 128 * KIB,
-               .disk_log_bytes = MAX(2 * MIB, 8 * bench->ring_bytes),
+               .disk_log_bytes = 2 * MIB,
                .changes_bytes_max = 16 * MIB,
                .base_memory_bytes = MIB,
                .sync_interval_ns = NS_PER_S},
@@ -159,7 +158,7 @@ void manager_begins(struct bench *bench) {
     assert_int_equal(log_table_add(bench->logs, LOG_MANAGER, manager_actor(bench->manager)), 0);
 }
 
-static int setup_with(void **state, struct key_ring *keys, uint32_t pools, uint64_t ring_bytes) {
+static int setup_with(void **state, struct key_ring *keys, uint32_t pools) {
     struct bench *bench = calloc(1, sizeof *bench);
     static const uint32_t ids[TARGETS] = {MDT, OST, OST + 1};
     struct target_id osts[2] = {{OST}, {OST + 1}};
@@ -194,7 +193,7 @@ static int setup_with(void **state, struct key_ring *keys, uint32_t pools, uint6
 
         assert_int_equal(cluster_map_put_pool(&bench->map, chains, count), 0);
     }
-    bench->ring_bytes = ring_bytes;
+    bench->ring_bytes = pools > 0 ? 256 * KIB : 0;
     bench->keys = keys;
     manager_begins(bench);
     *state = bench;
@@ -202,15 +201,11 @@ static int setup_with(void **state, struct key_ring *keys, uint32_t pools, uint6
 }
 
 int setup(void **state) {
-    return setup_with(state, NULL, 0, 0);
-}
-
-int setup_like_daemon(void **state) {
-    return setup_with(state, NULL, 0, LOCAL_MANAGER_RING_BYTES);
+    return setup_with(state, NULL, 0);
 }
 
 int setup_with_pools(void **state, uint32_t count) {
-    return setup_with(state, NULL, count, LOCAL_MANAGER_RING_BYTES);
+    return setup_with(state, NULL, count);
 }
 
 int setup_with_keys(void **state) {
@@ -220,7 +215,7 @@ int setup_with_keys(void **state) {
 
     key_file_make(&secret, &file);
     assert_int_equal(key_ring_new(&file, &keys), 0);
-    return setup_with(state, keys, 0, 0);
+    return setup_with(state, keys, 0);
 }
 
 int setup_with_newer_key(void **state) {
@@ -234,7 +229,7 @@ int setup_with_newer_key(void **state) {
     key_file_make(&secrets[1], &newer);
     assert_int_equal(key_file_add(&file, &newer, problem), 0);
     assert_int_equal(key_ring_new(&file, &keys), 0);
-    return setup_with(state, keys, 0, 0);
+    return setup_with(state, keys, 0);
 }
 
 void note_flag(void *context) {

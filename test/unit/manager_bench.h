@@ -75,7 +75,6 @@ bool is_ended(const struct target *target, uint64_t session);
 void target_release(struct target *target);
 void manager_begins(struct bench *bench);
 int setup(void **state);
-int setup_like_daemon(void **state); /* its ring and its log */
 /* The map has so many pool versions when the manager begins: by turns of the first target and of
  * both, and last of both; its ring is as a daemon has it. */
 int setup_with_pools(void **state, uint32_t count);
