@@ -59,8 +59,15 @@ static inline uint64_t three_lanes(uint64_t crc, const unsigned char *bytes, siz
     return shift(table, shift(table, crc) ^ b) ^ c;
 }
 
-/* size_bytes is below LANES_BYTES. */
-static uint32_t finish(uint64_t crc, const unsigned char *bytes, size_t size_bytes) {
+/* What lies ahead_bytes behind long lanes is fetched meanwhile. */
+static inline uint32_t sum(uint32_t seed, const unsigned char *bytes, size_t size_bytes,
+                           size_t ahead_bytes) {
+    uint64_t crc = ~seed;
+
+    for (; size_bytes >= LANES_BYTES; size_bytes -= LANES_BYTES) {
+        crc = three_lanes(crc, bytes, CRC32C_LANE_LONG_BYTES, ahead_bytes, crc32c_shift_long);
+        bytes += LANES_BYTES;
+    }
     for (; size_bytes >= 3 * CRC32C_LANE_SHORT_BYTES; size_bytes -= 3 * CRC32C_LANE_SHORT_BYTES) {
         crc = three_lanes(crc, bytes, CRC32C_LANE_SHORT_BYTES, 0, crc32c_shift_short);
         bytes += 3 * CRC32C_LANE_SHORT_BYTES;
@@ -77,28 +84,12 @@ static uint32_t finish(uint64_t crc, const unsigned char *bytes, size_t size_byt
 }
 
 uint32_t crc32c(uint32_t seed, const void *data, size_t size_bytes) {
-    const unsigned char *bytes = data;
-    uint64_t crc = ~seed;
-
-    for (; size_bytes >= LANES_BYTES; size_bytes -= LANES_BYTES) {
-        crc = three_lanes(crc, bytes, CRC32C_LANE_LONG_BYTES, 0, crc32c_shift_long);
-        bytes += LANES_BYTES;
-    }
-    return finish(crc, bytes, size_bytes);
+    return sum(seed, data, size_bytes, 0);
 }
 
 uint32_t crc32c_ahead(const void *data, size_t size_bytes, size_t next_bytes) {
-    const unsigned char *bytes = data;
-    uint64_t crc = ~0u;
-
-    if (next_bytes < size_bytes) {
-        return crc32c(0, data, size_bytes);
-    }
-    for (size_t left_bytes = size_bytes; left_bytes >= LANES_BYTES; left_bytes -= LANES_BYTES) {
-        crc = three_lanes(crc, bytes, CRC32C_LANE_LONG_BYTES, size_bytes, crc32c_shift_long);
-        bytes += LANES_BYTES;
-    }
-    return finish(crc, bytes, size_bytes % LANES_BYTES);
+    return next_bytes < size_bytes ? sum(0, data, size_bytes, 0)
+                                   : sum(0, data, size_bytes, size_bytes);
 }
 
 #else
