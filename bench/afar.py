@@ -9,8 +9,9 @@ import json
 import os
 import shutil
 import subprocess
+import time
 
-from mounts import Failed, channel_logged, command, cpu_s, forget, is_mounted, stopping
+from mounts import Failed, channel_logged, command, cpu_clock_s, forget, is_mounted, stopping
 from nodes import free_port
 
 META = ("create", "stat", "open", "unlink")
@@ -32,6 +33,7 @@ BEST = {
     "random 4 KiB writes, 1 threads": 16545, "random 4 KiB writes, 32 threads": 14615,
 }
 THREADS_MANY = 8
+END_WAIT_S = 10
 
 
 class Afar:
@@ -94,10 +96,10 @@ class Afar:
         servers = 0.0
         for number in range(len(self.addresses)):
             with open(os.path.join(self.directory(number), "lock"), encoding="ascii") as file:
-                servers += cpu_s(int(file.read()))
-        return servers, cpu_s(self.mount_process())
+                servers += cpu_clock_s(int(file.read()))
+        return servers, cpu_clock_s(self.mount_process())
 
-    def mount_process(self):
+    def mount_processes(self):
         for entry in filter(str.isdigit, os.listdir("/proc")):
             try:
                 with open(f"/proc/{entry}/cmdline", "rb") as file:
@@ -105,8 +107,16 @@ class Afar:
             except OSError:
                 continue
             if words[1:2] == [b"mount"] and self.root.encode() in words:
-                return int(entry)
-        raise Failed(f"no process serves {self.root}")
+                yield int(entry)
+
+    def mount_process(self):
+        """Of a mount that was ended a moment ago the process may be there yet."""
+        until_s = time.monotonic() + END_WAIT_S
+        while len(found := list(self.mount_processes())) > 1 and time.monotonic() < until_s:
+            time.sleep(0.01)
+        if len(found) != 1:
+            raise Failed(f"{len(found)} processes serve {self.root}")
+        return found[0]
 
 
 def rows_of(bench, place, words, phase):

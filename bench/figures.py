@@ -66,8 +66,8 @@ def name_of(row):
 
 
 def line_of(row):
-    limit = "" if row["limit"] is None else f"{row['limit']:12.4g} {row['ratio']:7.2f}"
-    return (f"{name_of(row):44s} {row['value']:12.4g} {row['unit']:9s} {limit:20s} {row['budget']} "
+    limit = "" if row["limit"] is None else f"{row['limit']:12.4g} {ratio_text(row)}"
+    return (f"{name_of(row):44s} {row['value']:12.4g} {row['unit']:9s} {limit:34s} {row['budget']} "
             f"({row['limit_is']})")
 
 
@@ -79,15 +79,24 @@ def load(path):
         return json.load(file)
 
 
-def key_of(row):
+def key_of(row, name=None):
     """What a limit is may say what the run met."""
-    return row["name"], row["unit"], row["budget"]
+    return name or name_of(row), row["unit"], row["budget"]
 
 
 def merged(before, rows):
-    """The rows of before, each in its place, those measured again for theirs; new ones behind."""
+    """The rows of before, each in its place, those measured again for theirs; new ones behind. One
+    whose channel was not noted is measured again by whichever channel."""
     again = {key_of(row): row for row in rows}
-    kept = [again.pop(key_of(row), row) for row in before]
+    anyhow = {key_of(row, row["name"]): key_of(row) for row in reversed(rows)}
+    kept = []
+    for row in before:
+        key = key_of(row)
+        if key not in again and "channel" not in row and key in anyhow:
+            key = anyhow[key]
+            if key not in again:
+                continue
+        kept.append(again.pop(key, row))
     return kept + list(again.values())
 
 

@@ -1,15 +1,17 @@
 #!/usr/bin/python3
 """The figures of ./dev bench: each beside the limit that was measured in the same run.
 
-Usage: run.py [--json FILE | --resume FILE] [--smoke] [--part PART] [--runs N] BUILD WORK
+Usage: run.py [--json FILE | --resume FILE] [--smoke] [--part PART] [--channel CHANNEL] [--runs N]
+              BUILD WORK
 
 BUILD is the release build, WORK an empty folder on the medium that is measured, which is removed.
-Settings of the machine are put back at each end, by a signal too. Compared systems
-take turns, run by run, each started alone for its turn; a figure is the median of its runs, a ratio
-the median of the runs' ratios (figures.py has the fields of a row). --resume: rows that FILE has
-stay unless they are measured again, so that parts may be measured one after another. --smoke: fewer
-files, one run: whether it works, not how fast it is; else no part begins while another process
-takes more than 5 % of a processor.
+Settings of the machine are put back at each end, by a signal too. Compared systems take turns, run
+by run, each started alone for its turn; a figure is the median of its runs, a ratio the median of
+the runs' ratios (figures.py has the fields of a row). --resume: rows that FILE has stay unless they
+are measured again, so that parts may be measured one after another. --channel: our mounts are
+served by it, dev or uring; else by what is offered. --smoke: fewer files, one run: whether it
+works, not how fast it is; else no part begins while another process takes more than 5 % of a
+processor.
 """
 
 import argparse
@@ -47,6 +49,7 @@ class Bench:
         self.before = figures.load(options.resume) if options.resume else []
         self.commit = commit_of(self.build)
         self.serial = 0
+        self.asked = options.channel  # what our mounts are to be served by; None: as offered
         self.channel = None  # what the mount of ours that was measured last was served by
 
     def folder(self, name):
@@ -87,8 +90,14 @@ class Bench:
         return cpu_clock_s(place.process_id) if place.process_id else 0.0
 
     def take_turns(self, places, once):
-        """What once(place) says of each place, run by run; None of a place that is None."""
-        return [[self.take_turn(place, once) for place in places] for _ in range(self.runs)]
+        """What once(place) says of each place, run by run; None of a place that is None. Who
+        begins changes from one to the next."""
+        runs = []
+        for number in range(self.runs):
+            order = list(enumerate(places))[::-1 if number % 2 else 1]
+            said = {index: self.take_turn(place, once) for index, place in order}
+            runs.append([said[index] for index in range(len(places))])
+        return runs
 
     def take_turn(self, place, once):
         if not place:
@@ -97,6 +106,8 @@ class Bench:
             return once(place)
 
     def cluster(self, **sizes):
+        if self.asked:
+            sizes["channel"] = self.asked
         return Cluster(self.shoal, self.folder("data"), self.folder("mount"), sizes)
 
     def bare(self, channel="any"):
@@ -183,6 +194,7 @@ def main():
     where.add_argument("--resume", metavar="FILE")
     parser.add_argument("--smoke", action="store_true")
     parser.add_argument("--part", choices=sorted(PARTS))
+    parser.add_argument("--channel", choices=("dev", "uring"))
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("build")
     parser.add_argument("work")

@@ -77,6 +77,10 @@ class Rows(unittest.TestCase):
         again = figures.row_of("slow", "ops/s", [(13.0, 13.0)], "bare", ">= 0.7")
         new = figures.row_of("slow", "ops/s", [(13.0, 26.0)], "another", ">= 1")
         self.assertEqual(figures.merged(ROWS, [new, again]), [ROWS[0], again, *ROWS[2:], new])
+        by_dev, by_uring = ({**again, "channel": channel} for channel in ("/dev/fuse", "io_uring"))
+        self.assertEqual(figures.merged(ROWS, [by_uring, by_dev]),
+                         [ROWS[0], by_uring, *ROWS[2:], by_dev])
+        self.assertEqual(figures.merged([by_dev, by_uring], [by_uring]), [by_dev, by_uring])
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "rows")
             self.assertEqual(figures.load(path), [])
@@ -281,7 +285,7 @@ class Turns(unittest.TestCase):
         self.assertEqual(run.Bench.take_turns(self.bench, places, once), [["a", None, "b"]] * 2)
         turn = "drop 3,start {0},once {0},rest {0}"
         self.assertEqual(",".join(self.log),
-                         ",".join(turn.format(name) for name in ("a", "b", "a", "b")))
+                         ",".join(turn.format(name) for name in ("a", "b", "b", "a")))
 
     def test_a_place_rests_when_its_turn_fails(self):
         def once(place):
