@@ -7,13 +7,19 @@
 
 enum { MAP_BYTES_MAX = 1024 * 1024 };
 
-/* Answers the record's position. */
+static uint32_t pieces_of(size_t size) {
+    return (uint32_t)((size + MANAGER_PIECE_BYTES - 1) / MANAGER_PIECE_BYTES);
+}
+
+/* Answers the record's position. What a longer map has left goes. */
 static int map_put(struct manager *manager, struct bytes bytes, uint64_t *ret_position) {
-    uint32_t pieces = (uint32_t)((bytes.size + MANAGER_PIECE_BYTES - 1) / MANAGER_PIECE_BYTES);
+    uint32_t pieces = pieces_of(bytes.size);
+    uint32_t before = pieces_of(cluster_map_size(manager->map));
+    uint32_t rows = MAX(pieces, before) + 1;
     uint32_t value_bytes = (uint32_t)(bytes.size + sizeof(struct manager_handover_row));
-    const struct kv_need need = {.rows = pieces + 1,
+    const struct kv_need need = {.rows = rows,
                                  .value_bytes = value_bytes,
-                                 .record_bytes = value_bytes + (pieces + 1) * KV_ROW_RECORD_BYTES};
+                                 .record_bytes = value_bytes + rows * KV_ROW_RECORD_BYTES};
     struct kv_grant grant;
     int r = kv_admit(manager->kv, KV_CLASS_CONTROL, &need, &grant);
 
@@ -26,6 +32,11 @@ static int map_put(struct manager *manager, struct bytes bytes, uint64_t *ret_po
         size_t size = MIN(bytes.size - at, (size_t)MANAGER_PIECE_BYTES);
 
         r = kv_put(manager->kv, &key, (struct bytes){bytes.data + at, size});
+    }
+    for (uint32_t i = pieces; i < before && r == 0; i++) {
+        struct kv_key key = manager_key(MANAGER_ROW_MAP, 0, i);
+
+        r = kv_delete(manager->kv, &key);
     }
     r = r < 0 ? r : manager_slots_row_put(manager);
     if (r < 0) {

@@ -1,6 +1,7 @@
 /* The manager as to maps, keys and nodes: what is handed out, who is let in, who joins. */
 #include "layout/map_lost.h"
 #include "layout/map_slots.h"
+#include "manager/manager_format.h"
 #include "manager_bench.h"
 #include "other_rows.h"
 
@@ -299,6 +300,42 @@ static void test_nodes_join(void **state) {
     }
     assert_int_equal(join(bench, 71, 1, "10.0.0.9:7400").map_version, 9);
     assert_int_equal(join(bench, 70, 2, "10.0.0.2:7400").map_version, 10);
+}
+
+/* Everybody has an address with this name in it. */
+static void readdress(struct bench *bench, const char *name) {
+    char address[64];
+
+    for (uint32_t i = 0; i < 12; i++) {
+        (void)snprintf(address, sizeof address, "10.0.0.%u%s:7400", (unsigned)i, name);
+        (void)join(bench, 70 + i, 1, address);
+        pass(bench, 3 * NS_PER_S);
+    }
+}
+
+static size_t map_bytes(struct bench *bench) {
+    struct cluster_map *map = map_of(bench);
+    size_t bytes = cluster_map_size(map);
+
+    free(map);
+    return bytes;
+}
+
+/* What a longer one has left in the base is no part of it. */
+static void test_a_map_gets_shorter(void **state) {
+    struct bench *bench = *state;
+
+    for (uint32_t i = 0; i < 12; i++) {
+        (void)join(bench, 70 + i, 1, NULL);
+    }
+    readdress(bench, ".storage.cluster.example.org");
+    size_t long_bytes = map_bytes(bench);
+    readdress(bench, "");
+    assert_true(map_bytes(bench) / MANAGER_PIECE_BYTES < long_bytes / MANAGER_PIECE_BYTES);
+    manager_again(bench, MANAGER_STOPS);
+    struct cluster_map *map = map_of(bench);
+    assert_string_equal(cluster_map_node(map, (struct node_id){2})->address, "10.0.0.0:7400");
+    free(map);
 }
 
 static int lose_by(struct bench *bench, struct target_lose_request request,
@@ -896,6 +933,7 @@ static void test_all_have_a_key_before_it_signs(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(nodes_join),
+        TEST(a_map_gets_shorter),
         TEST(who_may_not_join),
         TEST(a_target_is_lost),
         TEST(losses_at_once),
