@@ -235,7 +235,7 @@ static uint32_t parts_gather(const struct connection *connection,
     return count;
 }
 
-void connection_flush(struct connection *connection) {
+bool connection_flush(struct connection *connection) {
     struct channel *channel = &connection->channel;
     struct bytes parts[SEND_PARTS_MAX];
     size_t sent_bytes;
@@ -261,7 +261,7 @@ void connection_flush(struct connection *connection) {
         connection->wants_room = false;
         connection->options.hooks->room(connection->options.context);
     }
-    (void)hook_leave(connection);
+    return hook_leave(connection);
 }
 
 /* HELLO and its answer are each the only thing that is said in TLS, so the window has no more. */

@@ -94,8 +94,8 @@ struct connection_outgoing {
 /* It leaves with the next connection_flush. */
 void connection_commit(struct connection *connection, const struct buffer *head,
                        const struct connection_outgoing *outgoing);
-/* Gives the stream what it takes; the rest follows by itself. */
-void connection_flush(struct connection *connection);
+/* Gives the stream what it takes; the rest follows by itself. False: a hook has freed it. */
+bool connection_flush(struct connection *connection);
 /* Bytes that were given to commit and not taken by the stream yet. */
 uint64_t connection_unsent_bytes(const struct connection *connection);
 /* Since when the stream leaves some of these, and has not taken 64 KiB; 0: the last flush left

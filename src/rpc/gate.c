@@ -153,7 +153,7 @@ void gate_tick(struct gate *gate) {
     gate->swept_ns = now_ns;
     connections_sweep(&gate->connections, now_ns);
     connections_sweep(&gate->greetings, now_ns);
-    ends_sweep(gate, now_ns);
+    ends_sweep(gate, gate_now(gate)); /* Some have left a moment ago. */
 }
 
 void gate_close(struct gate *gate) {

@@ -265,7 +265,9 @@ static void request_answer(struct gate *gate, struct inlet_request *request) {
 /* Sends what is there, and reads no more from one that does not take it: much bulk, or so many
  * answers that some find no room. */
 static void client_flush(struct gate_connection *client) {
-    connection_flush(client->connection);
+    if (!connection_flush(client->connection)) {
+        return; /* It was read again meanwhile, and has left for what it said. */
+    }
     if (client->end && !client->is_unread &&
         (connection_unsent_bytes(client->connection) > UNREAD_BYTES_MAX ||
          !list_is_empty(&client->end->waiting))) {

@@ -620,6 +620,7 @@ void lane_tick(struct lane *lane, uint64_t now_ns) {
     const struct lanes_options *options = &lane->thread->lanes->options;
 
     lane_give_up(lane, now_ns);
+    now_ns = lane_now(lane); /* What has begun since then has not waited yet. */
     switch (lane->state) {
     case LANE_IDLE:
         if (lane_probes(lane)) {

@@ -72,7 +72,7 @@ void gate_begin(uint8_t cluster) {
     struct gate_options options = {.env = it.env,
                                    .self = {.cluster_id = {cluster}, .node = {1}, .life = {1, 2}},
                                    .logs = it.logs,
-                                   .requests_max = 64,
+                                   .requests_max = it.requests_max ? it.requests_max : 64,
                                    .bulk_count = 4,
                                    .small_bulk_count = 8,
                                    .silent_ns = it.gate_silent_ns,

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { CALLS = 300, BULK_BYTES = 1 << 20, LOGS_MAX = 4 };
+enum { CALLS = 300, HELD_MAX = 4096, BULK_BYTES = 1 << 20, LOGS_MAX = 4 };
 #define LIMIT_NS (20 * NS_PER_S)
 
 struct lane_bench {
@@ -29,7 +29,7 @@ struct lane_bench {
     struct rpc *rpc;
     struct actor server, origin;
     bool holds;
-    struct call *held[CALLS];
+    struct call *held[HELD_MAX];
     uint32_t held_count, held_answered, ran_count;
     struct call calls[CALLS];
     uint8_t *bulk_out, *bulk_in;
@@ -43,6 +43,7 @@ struct lane_bench {
     bool serves_itself, keeps; /* options of lanes */
     uint32_t node;             /* that the lanes are of; 0: none */
     uint64_t gate_silent_ns;
+    uint32_t requests_max;
 };
 extern struct lane_bench it;
 extern const struct log_id log_served;

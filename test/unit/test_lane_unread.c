@@ -1,9 +1,15 @@
 /* Ends of connections that stop reading: what waits for them holds up nobody else, and nobody's
  * memory is read when it is not theirs any more. */
+#include "base/crc32c.h"
+#include "base/endian.h"
 #include "lane_bench.h"
 #include "rpc/frame.h"
 #include "rpc/lane.h"
 #include "wire/wire.h"
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 /* The other end, which does what no lane and no gate does. */
 static struct other {
@@ -161,7 +167,7 @@ static void what_was_given_up_unsent_is_not_touched(void **state) {
     assert_int_equal(it.env->streams->listen(it.env, &it.address, &options, &other.listener), 0);
     lanes_begin(0);
     for (uint32_t i = 0; i < 4; i++) {
-        ask(i, OP_GETATTR, BULK_BYTES)->deadline_ns = env_now_ns(it.env) + 2 * LIMIT_NS;
+        ask(i, OP_READLINK, BULK_BYTES)->deadline_ns = env_now_ns(it.env) + 2 * LIMIT_NS;
     }
     run_until(is_there, &other.connection);
     struct call *late = ask(4, OP_GETATTR, 0);
@@ -174,6 +180,155 @@ static void what_was_given_up_unsent_is_not_touched(void **state) {
     connection_set_reading(other.connection, true);
     run_until(is_set, &other.is_over);
     assert_false(late->bulk_is_sent);
+}
+
+/* Everything that the gate has for the peer by now; how many bytes. */
+static size_t raw_drain(int peer) {
+    static uint8_t bytes[1 << 16];
+    size_t all = 0;
+    ssize_t got;
+
+    while ((got = recv(peer, bytes, sizeof bytes, MSG_DONTWAIT)) > 0) {
+        all += (size_t)got;
+    }
+    return all;
+}
+
+static void raw_message(int peer, enum connection_kind kind, struct bytes head) {
+    uint8_t bytes[1024] = {0};
+
+    assert_true(16 + head.size <= sizeof bytes);
+    store_le32(bytes, kind);
+    store_le32(bytes + 4, (uint32_t)head.size);
+    memcpy(bytes + 16, head.data, head.size);
+    store_le32(bytes + 12, crc32c(crc32c(0, bytes, 12), bytes + 16, head.size));
+    assert_int_equal(write(peer, bytes, 16 + head.size), 16 + head.size);
+}
+
+static void raw_wait_for_map(int peer, uint64_t id) {
+    uint8_t bytes[512];
+    struct buffer head = {.data = bytes, .capacity = sizeof bytes};
+    struct call call = {.header = {.opcode = OP_MAP_WAIT, .log = log_served},
+                        .request.map_wait = {.who = id}};
+
+    assert_int_equal(frame_encode_request(&call, id, UINT64_MAX, &head), 0);
+    raw_message(peer, CONNECTION_REQUEST, (struct bytes){bytes, head.size});
+}
+
+static int raw_connect(void) {
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    const union request_body body = {
+        .hello = {
+            .version_min = 1, .version_max = 1, .life_high = 99, .life_low = 98, .number = 1}};
+    uint8_t bytes[512];
+    struct buffer head = {.data = bytes, .capacity = sizeof bytes};
+    int peer = socket(AF_UNIX, SOCK_STREAM, 0);
+
+    assert_true(peer >= 0);
+    (void)snprintf(to.sun_path, sizeof to.sun_path, "%s/socket", it.folder);
+    assert_int_equal(connect(peer, (const struct sockaddr *)&to, sizeof to), 0);
+    assert_int_equal(wire_encode_request(OP_HELLO, &body, &head), 0);
+    raw_message(peer, CONNECTION_HELLO, (struct bytes){bytes, head.size});
+    while (raw_drain(peer) == 0) {
+        turn();
+    }
+    return peer;
+}
+
+/* So many answers at once that they take three fillings of a connection, and a peer that reads them
+ * only once the gate has stopped reading from it; what it has said meanwhile is no request. */
+static void who_reads_again_and_says_rubbish_is_cut_off(void **state) {
+    static const uint8_t rubbish[8] = {0};
+    struct gate_stats stats;
+    uint32_t many = HELD_MAX - 6;
+
+    (void)state;
+    it.requests_max = HELD_MAX;
+    gate_begin(9);
+    it.holds = true;
+    int peer = raw_connect();
+    for (uint32_t i = 0; i < many; i++) {
+        raw_wait_for_map(peer, i + 1);
+        if (i % 64 == 0) {
+            turn();
+        }
+    }
+    run_until(is_held, &many);
+    while (it.held_answered < many) {
+        call_reply(it.held[it.held_answered++], 0);
+    }
+    for (int i = 0; i < 5; i++) {
+        turn();
+    }
+    raw_message(peer, CONNECTION_REPLY, (struct bytes){rubbish, sizeof rubbish});
+    for (int i = 0; i < 5; i++) {
+        turn();
+    }
+    gate_stats(it.gate, &stats);
+    assert_int_equal(stats.connection_count, 1);
+    while (stats.connection_count > 0) {
+        (void)raw_drain(peer);
+        (void)env_loop_wait(it.env, -1, NS_PER_MS);
+        (void)raw_drain(peer); /* It reads while the gate is on its way. */
+        gate_turn(it.gate);
+        gate_stats(it.gate, &stats);
+    }
+    close(peer);
+}
+
+/* Nothing of the last while was a reason to take a connection that is there for gone. */
+static void assert_nobody_absent(void) {
+    struct lane_stats stats;
+    uint64_t from_ns = env_now_ns(it.env);
+
+    while (env_now_ns(it.env) < from_ns + 200 * NS_PER_MS) {
+        turn();
+    }
+    lanes_stats(it.lanes, &stats);
+    assert_int_equal(stats.broken_count, 0);
+    assert_int_equal(stats.silent_count, 0);
+    assert_string_equal(it.said, "");
+}
+
+/* A change that is given up replaces the connection, and another call goes on: the new connection
+ * has begun behind the time that the tick goes by. */
+static void who_is_given_up_makes_nobody_absent(void **state) {
+    uint32_t two = 2;
+
+    (void)state;
+    gate_begin(9);
+    lanes_begin(9);
+    it.holds = true;
+    ask(0, OP_GETATTR, 0)->deadline_ns = env_now_ns(it.env) + 2 * LIMIT_NS;
+    struct call *late = ask(1, OP_MKDIR, 0);
+    run_until(is_held, &two);
+    late->deadline_ns = env_now_ns(it.env) + 50 * NS_PER_MS;
+    wait_done(1);
+    assert_int_equal(late->result, -ERR_TIMED_OUT);
+    assert_nobody_absent();
+}
+
+static void asks_once_more(struct call *call) {
+    (void)call;
+    it.done_count++;
+    (void)ask(7, OP_GETATTR, 0);
+}
+
+/* Who hears in a tick that its time is up asks anew at once. */
+static void who_asks_anew_makes_nobody_absent(void **state) {
+    uint32_t one = 1;
+
+    (void)state;
+    gate_begin(9);
+    lanes_begin(9);
+    it.holds = true;
+    struct call *late = ask(0, OP_GETATTR, 0);
+    late->done = asks_once_more;
+    run_until(is_held, &one);
+    late->deadline_ns = env_now_ns(it.env) + 50 * NS_PER_MS;
+    wait_done(1);
+    assert_int_equal(late->result, -ERR_TIMED_OUT);
+    assert_nobody_absent();
 }
 
 static int set_up_both(void **state) {
@@ -197,6 +352,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(who_reads_no_answers_holds_up_nobody),
         TEST(what_was_given_up_unsent_is_not_touched),
+        TEST(who_is_given_up_makes_nobody_absent),
+        TEST(who_asks_anew_makes_nobody_absent),
+        TEST(who_reads_again_and_says_rubbish_is_cut_off),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
