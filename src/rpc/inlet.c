@@ -52,12 +52,14 @@ static int bulk_take(const struct inlet *inlet, size_t size_bytes, void **ret_bu
     return *ret_bulk ? 0 : -ERR_BUSY;
 }
 
-/* Space for what comes back, and the bulk that came. */
+/* Space for what comes back, and the bulk that came. Where no answer has any, none is kept for it:
+ * such a call may wait for long. */
 static int request_set_bulk(struct inlet_request *request, const struct frame_request *frame,
                             struct bytes bulk) {
     const struct inlet *inlet = request->inlet;
     uint64_t bulk_bytes_max = inlet->options.bulk_bytes_max;
     struct call *call = &request->call;
+    bool has_bulk = wire_reply_has_bulk(call->header.opcode);
     int r = 0;
 
     if (frame->bulk_out_bytes != bulk.size || bulk.size > bulk_bytes_max ||
@@ -69,11 +71,11 @@ static int request_set_bulk(struct inlet_request *request, const struct frame_re
         call->bulk_out[0] = bulk;
         call->bulk_out_count = 1;
     }
-    if (frame->bulk_in_bytes > 0) {
+    if (frame->bulk_in_bytes > 0 && has_bulk) {
         r = bulk_take(inlet, (size_t)frame->bulk_in_bytes, (void **)&call->bulk_in.data);
         call->bulk_in.capacity = (size_t)frame->bulk_in_bytes;
     }
-    if (r == 0 && frame->checksum_count > 0) {
+    if (r == 0 && frame->checksum_count > 0 && (has_bulk || frame->checksums.size > 0)) {
         call->checksum_count = frame->checksum_count;
         r = bulk_take(inlet, 4 * (size_t)frame->checksum_count, (void **)&call->checksums);
     }

@@ -42,11 +42,12 @@ struct message_row {
     uint8_t message_class;
     uint8_t kind;
     uint8_t from;
+    uint8_t reply_bulk;
 };
 
 #define FIELD_ROW(message, type, field, limit)                                                     \
     {#field, offsetof(struct message, field), limit, FIELD_##type},
-#define M(name, NAME, number, message_class, kind, from)                                           \
+#define M(name, NAME, number, message_class, kind, from, reply)                                    \
     static const struct field name##_request_fields[] = {                                          \
         FIELDS_##name##_request(FIELD_ROW, name##_request)};                                       \
     static const struct field name##_reply_fields[] = {                                            \
@@ -57,10 +58,11 @@ MESSAGES(M)
 /* Numbers of enum message_class (rpc/actor.h), which this level may not include. */
 enum { CLASS_CONTROL, CLASS_RELEASE, CLASS_REQUEST, CLASS_BACKGROUND };
 
+enum { REPLY_NONE, REPLY_BULK };
 enum { FROM_MEMBER = WIRE_MEMBER_ONLY, FROM_WRITER = WIRE_WRITER, FROM_MOUNT = WIRE_MOUNT };
 
 static const struct message_row rows[OPCODE_COUNT] = {
-#define M(name, NAME, number, message_class, kind, from)                                           \
+#define M(name, NAME, number, message_class, kind, from, reply)                                    \
     [number] = {#name,                                                                             \
                 name##_request_fields,                                                             \
                 name##_reply_fields,                                                               \
@@ -68,7 +70,8 @@ static const struct message_row rows[OPCODE_COUNT] = {
                 ARRAY_SIZE(name##_reply_fields),                                                   \
                 CLASS_##message_class,                                                             \
                 WIRE_##kind,                                                                       \
-                FROM_##from},
+                FROM_##from,                                                                       \
+                REPLY_##reply},
     MESSAGES(M)
 #undef M
 };
@@ -87,6 +90,12 @@ bool wire_is_mutation(uint16_t opcode) {
     const struct message_row *row = row_of(opcode);
 
     return row && row->kind == WIRE_MUTATION;
+}
+
+bool wire_reply_has_bulk(uint16_t opcode) {
+    const struct message_row *row = row_of(opcode);
+
+    return row && row->reply_bulk == REPLY_BULK;
 }
 
 uint8_t wire_from(uint16_t opcode) {

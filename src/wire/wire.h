@@ -39,7 +39,7 @@ _Static_assert(sizeof(struct wire_fence) == WIRE_FENCE_BYTES, "no padding");
 
 #include "wire/messages.def"
 
-#define M(name, NAME, number, message_class, kind, from)                                           \
+#define M(name, NAME, number, message_class, kind, from, reply)                                    \
     struct name##_request {                                                                        \
         FIELDS_##name##_request(WIRE_MEMBER, name##_request)                                       \
     };                                                                                             \
@@ -50,20 +50,20 @@ MESSAGES(M)
 #undef M
 
 enum opcode {
-#define M(name, NAME, number, message_class, kind, from) OP_##NAME = number,
+#define M(name, NAME, number, message_class, kind, from, reply) OP_##NAME = number,
     MESSAGES(M)
 #undef M
         OPCODE_COUNT = 80
 };
 
 union request_body {
-#define M(name, NAME, number, message_class, kind, from) struct name##_request name;
+#define M(name, NAME, number, message_class, kind, from, reply) struct name##_request name;
     MESSAGES(M)
 #undef M
 };
 
 union reply_body {
-#define M(name, NAME, number, message_class, kind, from) struct name##_reply name;
+#define M(name, NAME, number, message_class, kind, from, reply) struct name##_reply name;
     MESSAGES(M)
 #undef M
 };
@@ -77,6 +77,7 @@ const char *wire_name(uint16_t opcode);
 bool wire_is_mutation(uint16_t opcode);
 /* Of the file or directory that a request names first; 0 when it names none. */
 uint64_t wire_request_ino(uint16_t opcode, const union request_body *body);
+bool wire_reply_has_bulk(uint16_t opcode);
 uint8_t wire_from(uint16_t opcode); /* enum wire_from; MEMBER_ONLY for what is no message */
 /* The bytes fields of a request together; copies them, and lets the body name the copies. */
 size_t wire_request_bytes(uint16_t opcode, const union request_body *body);

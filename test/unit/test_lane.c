@@ -27,7 +27,7 @@ static void bulk_goes_and_comes(void **state) {
     lanes_begin(9);
     for (uint32_t i = 0; i < ARRAY_SIZE(sizes); i++) {
         memset(it.bulk_in, 0, BULK_BYTES);
-        ask(i, OP_GETATTR, sizes[i]);
+        ask(i, OP_READLINK, sizes[i]);
         wait_done(i + 1);
         assert_int_equal(it.calls[i].result, 0);
         assert_int_equal(it.calls[i].bulk_in.size, sizes[i]);
@@ -43,7 +43,7 @@ static void many_at_once_all_end(void **state) {
     gate_begin(9);
     lanes_begin(9);
     for (uint32_t i = 0; i < CALLS; i++) {
-        ask(i, i % 3 ? OP_GETATTR : OP_MKDIR, i % 7 == 0 ? 100000 : 0);
+        ask(i, i % 3 ? OP_READLINK : OP_MKDIR, i % 7 == 0 ? 100000 : 0);
     }
     wait_done(CALLS);
     for (uint32_t i = 0; i < CALLS; i++) {
@@ -322,7 +322,7 @@ static void a_gate_may_be_left_as_it_is(void **state) {
     lanes_begin(9);
     it.holds = true;
     for (uint32_t i = 0; i < count; i++) {
-        ask(i, i % 2 ? OP_GETATTR : OP_MKDIR, i % 3 ? 0 : 70000);
+        ask(i, i % 2 ? OP_READLINK : OP_MKDIR, i % 3 ? 0 : 70000);
     }
     run_until(is_held, &count);
     serve(it.held[0]);
@@ -349,7 +349,7 @@ static void callers_may_ask_while_others_are_told(void **state) {
     now_ns = env_now_ns(it.env);
     for (uint32_t i = 0; i < it.asks_again; i++) {
         it.calls[i].deadline_ns = now_ns + 50 * NS_PER_MS;
-        ask(i, i % 2 ? OP_GETATTR : OP_MKDIR, i % 4 ? 0 : 3000);
+        ask(i, i % 2 ? OP_READLINK : OP_MKDIR, i % 4 ? 0 : 3000);
     }
     wait_done(it.asks_again);
     for (uint32_t i = 0; i < it.asks_again; i++) {

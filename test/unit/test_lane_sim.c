@@ -125,7 +125,7 @@ static void ask_for(uint32_t number, uint16_t opcode, size_t bulk_bytes, uint64_
 }
 
 static void ask(uint32_t number, uint64_t time_ns) {
-    ask_for(number, OP_GETATTR, BULK_BYTES, time_ns);
+    ask_for(number, OP_READLINK, BULK_BYTES, time_ns);
 }
 
 static void run_until_done(uint32_t count) {
@@ -277,6 +277,26 @@ static uint32_t taken_beside(uint32_t waits) {
     return taken;
 }
 
+/* An answer without bulk has no memory kept for some, whatever its caller says: what waits would
+ * keep all of it from those that read. */
+static void what_waits_keeps_no_memory(void **state) {
+    (void)state;
+    begin(LIMIT_S * NS_PER_S);
+    it.server.holds = true;
+    ask_for(0, OP_MAP_WAIT, BULK_BYTES, LIMIT_S * NS_PER_S);
+    sim_run_until(it.sim, sim_now_ns(it.sim) + NS_PER_S, never, NULL);
+    assert_int_equal(it.server.held_count, 1);
+    it.server.holds = false;
+    ask(1, NS_PER_S);
+    run_until_done(1);
+    assert_int_equal(it.calls[1].result, 0);
+    assert_int_equal(it.calls[1].bulk_in.size, BULK_BYTES);
+    sim_gate_release(&it.server);
+    run_until_done(2);
+    assert_int_equal(it.calls[0].result, 0);
+    end();
+}
+
 /* Of 16 requests 6 are kept for what is more important, however many wait. */
 static void what_waits_takes_no_place(void **state) {
     (void)state;
@@ -291,6 +311,7 @@ int main(void) {
         cmocka_unit_test(who_wants_to_go_waits_for_no_welcome),
         cmocka_unit_test(who_wants_to_go_goes_by_what_other_threads_know),
         cmocka_unit_test(what_waits_takes_no_place),
+        cmocka_unit_test(what_waits_keeps_no_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
