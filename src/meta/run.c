@@ -81,9 +81,10 @@ static int outcome_renew_stage(struct transaction *transaction, const struct out
 }
 
 /* An open that a call from before the restart gave, or a close: memory has lost it, and the client
- * did not present it, as it had no answer yet. Done once, by the outcome's term. */
+ * did not present it, as it had no answer yet. Done once, by the outcome's term. *ret_stalls: what is
+ * PENDING is the group's, as another one's promise, and no row. */
 static int outcome_renew(struct group *group, struct session *session, struct call *call,
-                         const struct kv_outcome *outcome) {
+                         const struct kv_outcome *outcome, bool *ret_stalls) {
     const struct outcome_head *head = (const void *)outcome->reply.data;
     /* It takes its own place: all others of the window may be kept, and none of them go before it
      * has been answered. */
@@ -110,6 +111,7 @@ static int outcome_renew(struct group *group, struct session *session, struct ca
     transaction.call = call;
     r = outcome_renew_stage(&transaction, head);
     r = r < 0 ? r : transaction_outcome(&transaction, &renewed);
+    *ret_stalls = transaction.stalled;
     if (r < 0) {
         transaction_abort(&transaction);
         return r;
@@ -119,7 +121,8 @@ static int outcome_renew(struct group *group, struct session *session, struct ca
 }
 
 /* 0: not known, run it. 1: answered. Else an error to answer with. */
-static int outcome_answer(struct group *group, struct session *session, struct call *call) {
+static int outcome_answer(struct group *group, struct session *session, struct call *call,
+                          bool *ret_stalls) {
     struct kv_outcome outcome;
     const struct outcome_head *head;
     struct bytes reply;
@@ -138,7 +141,7 @@ static int outcome_answer(struct group *group, struct session *session, struct c
     r = r < 0 ? r : head->opcode == call->header.opcode ? 0 : -ERR_MALFORMED;
     r = r < 0 ? r : wire_decode_reply(head->opcode, reply, &call->reply);
     bool after_sync = r == 0 && (head->flags & OUTCOME_AFTER_SYNC);
-    r = r < 0 ? r : outcome_renew(group, session, call, &outcome);
+    r = r < 0 ? r : outcome_renew(group, session, call, &outcome, ret_stalls);
     if (r < 0) {
         return r;
     }
@@ -394,7 +397,7 @@ static enum run_result run_operation(struct group *group, const struct operation
 
 /* The session's part: 0 to go on, 1 when the call is over, or an error. */
 static int session_part(struct group *group, const struct operation *operation, struct call *call,
-                        struct session **ret_session) {
+                        struct session **ret_session, bool *ret_stalls) {
     struct session *session = sessions_find(&group->sessions, call->header.session);
     bool reopening = operation->flags & OPERATION_REOPENS;
 
@@ -426,7 +429,7 @@ static int session_part(struct group *group, const struct operation *operation, 
         if (call->header.sequence < session->floor) {
             return -ERR_OUTDATED;
         }
-        r = outcome_answer(group, session, call);
+        r = outcome_answer(group, session, call, ret_stalls);
     }
     return r;
 }
@@ -487,6 +490,7 @@ static void copy_supersede(struct group *group, struct call *call) {
 static enum run_result run_call(struct group *group, struct call *call) {
     const struct operation *operation = operation_of(call->header.opcode);
     struct session *session = NULL;
+    bool stalls = false;
     int r = 0;
 
     call->ran_ns = call->ran_ns ? call->ran_ns : group->now_ns;
@@ -495,7 +499,7 @@ static enum run_result run_call(struct group *group, struct call *call) {
     } else if (!operation) {
         r = -ERR_NOT_SUPPORTED;
     }
-    r = r < 0 ? r : session_part(group, operation, call, &session);
+    r = r < 0 ? r : session_part(group, operation, call, &session, &stalls);
     if (r > 0) {
         return RUN_OVER;
     }
@@ -507,7 +511,7 @@ static enum run_result run_call(struct group *group, struct call *call) {
         epoch_see(group, call);
     }
     if (r == -ERR_PENDING) {
-        return RUN_PARKED;
+        return stalls ? RUN_STALLED : RUN_PARKED;
     }
     if (r < 0) {
         group->counters.totals.refused++;
