@@ -19,12 +19,16 @@
 #include <stdlib.h>
 
 enum { HASH_PLACES = 2 * MAP_NODES_MAX, HEARD_PARTS = 3 };
+/* From a node's question for its numbers until its targets are formatted and told. A start takes
+ * seconds; one that was cut short is begun anew by hand. */
+#define COMING_NS (300 * NS_PER_S)
 static_assert((HASH_PLACES & (HASH_PLACES - 1)) == 0 && MAP_NODES_MAX < UINT16_MAX, "places");
 
 /* A node of the map. */
 struct heard_node {
     struct list_node node; /* in heard, while it is */
     uint64_t heard_ns;
+    uint64_t asked_ns; /* without targets in the map; by the manager's time of listening */
     bool has_targets;
     bool is_member;
 };
@@ -130,6 +134,7 @@ void manager_heard_map(struct manager *manager) {
         if (*place == 0) {
             *place = (uint16_t)(i + 1);
         }
+        heard->nodes[i].asked_ns = manager_listening_ns(manager);
     }
     heard->node_count = map->node_count;
     for (uint32_t i = 0; i < map->node_count; i++) {
@@ -149,6 +154,12 @@ bool manager_heard_is_member(const struct manager *manager, const struct map_nod
     return heard_of(manager, node)->is_member;
 }
 
+bool manager_heard_is_coming(const struct manager *manager, const struct map_node *node) {
+    const struct heard_node *one = heard_of(manager, node);
+
+    return !one->has_targets && manager_listening_ns(manager) < one->asked_ns + COMING_NS;
+}
+
 bool manager_heard_is(const struct manager *manager, struct node_id id) {
     const struct map_node *node = cluster_map_node(manager->map, id);
 
@@ -159,6 +170,7 @@ void manager_heard_note(struct manager *manager, const struct map_node *node) {
     struct manager_heard *heard = manager->heard;
     struct heard_node *one = heard_of(manager, node);
 
+    one->asked_ns = manager_listening_ns(manager);
     if (!one->is_member || node == manager->map->nodes) {
         return;
     }

@@ -12,6 +12,9 @@ const struct map_node *manager_heard_node(struct manager *manager, uint64_t high
 bool manager_heard_has_targets(const struct manager *manager, const struct map_node *node);
 /* It has targets or an address, and not all its targets are lost. */
 bool manager_heard_is_member(const struct manager *manager, const struct map_node *node);
+/* It has numbers and no targets in the map, and asked for them a short while ago, or before the
+ * manager's start: its first start may still go on. */
+bool manager_heard_is_coming(const struct manager *manager, const struct map_node *node);
 /* It is the manager's own, or has spoken a short while ago, or nothing is known of its silence. */
 bool manager_heard_is(const struct manager *manager, struct node_id node);
 /* It has spoken. */

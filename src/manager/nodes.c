@@ -80,17 +80,33 @@ static bool is_known(const struct manager *manager, const struct map_node *node,
                                         manager_heard_has_targets(manager, node)));
 }
 
-static uint32_t mdts_for(const struct cluster_map *map, const struct node_join_request *request) {
+/* Metadata targets that are not in this map yet: of nodes that have their numbers, and are on their
+ * way. The manager's own map is the beginning of this one; who is new here has just asked. */
+static uint32_t mdts_coming(const struct manager *manager, const struct cluster_map *map) {
     uint32_t count = 0;
 
+    for (uint32_t i = 0; i < map->node_count; i++) {
+        const struct map_node *node = &map->nodes[i];
+        bool is_new = i >= manager->map->node_count;
+
+        if (node->mdt_count > 0 &&
+            (is_new || manager_heard_is_coming(manager, &manager->map->nodes[i])) &&
+            !manager_node_has_targets(map, node)) {
+            count += node->mdt_count;
+        }
+    }
+    return count;
+}
+
+/* A node whose first start failed for good, behind its numbers, has none. */
+static uint32_t mdts_for(const struct manager *manager, const struct cluster_map *map,
+                         const struct node_join_request *request) {
     if (request->mdt_count != MDTS_BY_MANAGER) {
         return request->mdt_count;
     }
-    for (uint32_t i = 0; i < map->node_count; i++) {
-        count += map->nodes[i].mdt_count;
-    }
+    uint32_t count = mdts_coming(manager, map);
     for (uint32_t i = 0; i < map->group_count; i++) {
-        count -= cluster_map_group_is_lost(map, &map->groups[i]);
+        count += !cluster_map_group_is_lost(map, &map->groups[i]);
     }
     return count < MDTS_ENOUGH ? 1 : 0;
 }
@@ -106,9 +122,10 @@ static bool has_pools_for(const struct cluster_map *map, uint32_t count) {
 }
 
 /* Numbers that no node and no target ever had. */
-static int node_add(struct cluster_map *map, const struct node_join_request *request) {
+static int node_add(const struct manager *manager, struct cluster_map *map,
+                    const struct node_join_request *request) {
     struct map_node node = {.key = {request->key_high, request->key_low},
-                            .mdt_count = mdts_for(map, request)};
+                            .mdt_count = mdts_for(manager, map, request)};
 
     node.target_count = targets_for(request, node.mdt_count);
     if (map->node_count == MAP_NODES_MAX ||
@@ -149,12 +166,13 @@ static int targets_add(struct cluster_map *map, const struct map_node *node) {
     return r < 0 || chain_count == 0 ? r : cluster_map_grow_pool(map, chains, chain_count);
 }
 
-static int join_apply(struct cluster_map *map, const struct node_join_request *request) {
+static int join_apply(const struct manager *manager, struct cluster_map *map,
+                      const struct node_join_request *request) {
     struct map_node *node = node_of(map, request);
 
     if (!node) {
         /* One that says it has targets, and is not known, is another cluster's. */
-        return request->ready ? -ERR_OTHER_CLUSTER : node_add(map, request);
+        return request->ready ? -ERR_OTHER_CLUSTER : node_add(manager, map, request);
     }
     if (node->target_count != targets_for(request, node->mdt_count) ||
         (request->mdt_count != MDTS_BY_MANAGER && node->mdt_count != request->mdt_count)) {
@@ -276,7 +294,7 @@ static struct cluster_map *map_changed(struct manager *manager) {
         struct call *call = CONTAINER_OF(node, struct call, server_node);
 
         cluster_map_copy(before, next);
-        int r = join_apply(next, &call->request.node_join);
+        int r = join_apply(manager, next, &call->request.node_join);
         if (r < 0) {
             cluster_map_copy(next, before);
             join_answer(manager, call, r);

@@ -676,11 +676,11 @@ static bool starts_name(struct bench *bench, uint32_t target) {
 }
 
 /* How many of those that come next get a metadata target from the manager. */
-static uint32_t mdts_get(struct bench *bench) {
+static uint32_t mdts_get(struct bench *bench, uint64_t key) {
     struct node_join_reply reply = {.mdt_count = 1};
     uint32_t count = 0;
 
-    for (uint64_t key = 200; reply.mdt_count > 0; key++) {
+    for (; reply.mdt_count > 0; key++) {
         union request_body request = node_join_of(key, 1, NULL);
         struct asked asked;
 
@@ -739,7 +739,33 @@ static void test_a_metadata_target_is_lost(void **state) {
         manager_dies(bench, power);
         manager_begins(bench);
     }
-    assert_int_equal(mdts_get(bench), 8 - 2);
+    assert_int_equal(mdts_get(bench, 200), 8 - 2);
+}
+
+/* Those whose first start failed behind their numbers take no other's place, once the time of such
+ * a start is over; who asks again, or may have asked before the manager's start, has all of it. */
+static void test_joiners_that_never_come(void **state) {
+    const uint64_t start_ns = 300 * NS_PER_S;
+    struct bench *bench = *state;
+    union request_body request = node_join_of(200, 1, NULL);
+    struct asked asked;
+
+    request.node_join.mdt_count = UINT32_MAX;
+    assert_int_equal(mdts_get(bench, 200), 8 - 1);
+    pass(bench, start_ns - 60 * NS_PER_S);
+    assert_int_equal(mdts_get(bench, 300), 0);
+    assert_int_equal(ask(bench, &asked, OP_NODE_JOIN, request), 0);
+    assert_int_equal(asked.call.reply.node_join.mdt_count, 1);
+    pass(bench, 70 * NS_PER_S);
+    assert_int_equal(mdts_get(bench, 400), 8 - 2);
+    manager_dies(bench, true);
+    manager_begins(bench);
+    pass(bench, start_ns - 10 * NS_PER_S);
+    assert_int_equal(mdts_get(bench, 500), 0);
+    pass(bench, 20 * NS_PER_S);
+    (void)mdt_joins(bench, &bench->joiner);
+    pass(bench, start_ns);
+    assert_int_equal(mdts_get(bench, 600), 8 - 2);
 }
 
 /* What one may have given and was not heard of is lost with it, also for a manager that has only
@@ -944,6 +970,7 @@ int main(void) {
         TEST(slots_that_are_not_given),
         TEST(rows_of_other_versions),
         TEST(a_metadata_target_is_lost),
+        TEST(joiners_that_never_come),
         TEST(a_giver_is_lost),
         TEST(a_lost_giver_gives_nothing),
         TEST(a_giver_that_is_away),
