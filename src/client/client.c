@@ -74,6 +74,14 @@ static void origin_copy(const char *origin, char ret_origin[CLIENT_ORIGIN_BYTES 
     }
 }
 
+static void origin_tell(struct shoal_client *client) {
+    const struct wire_origin origin = {
+        .name = {(const uint8_t *)client->origin, strlen(client->origin)},
+        .place = client->options.place};
+
+    client->origin_told_bytes = wire_origin_write(&origin, client->origin_told);
+}
+
 int client_new(const struct client_options *options, struct shoal_client **ret_client) {
     struct shoal_client *client;
     int r;
@@ -90,6 +98,7 @@ int client_new(const struct client_options *options, struct shoal_client **ret_c
     client->options = *options;
     origin_copy(options->origin, client->origin);
     client->options.origin = client->origin;
+    origin_tell(client);
     options_fill(&client->options);
     r = client_init(client);
     if (r) {

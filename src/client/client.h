@@ -21,6 +21,7 @@ struct client_options {
     struct node_id node;
     uint64_t incarnation;     /* of this process; differs from that of its predecessors */
     const char *origin;       /* with node, names the predecessor to evict; of any length; copied */
+    uint64_t place;           /* of the node's directory (folder_place): that of its; 0: unknown */
     uint32_t open_files_max;  /* handles as well; 0: 65,536 */
     uint32_t chunk_calls_max; /* in flight, beyond the one that each request has; 0: 1,024 */
     uint32_t call_bytes_max;  /* data of one call; whole segments, at most 4 MiB; 0: 4 MiB */

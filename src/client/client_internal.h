@@ -6,12 +6,15 @@
 #include "client/router.h"
 #include "client/session.h"
 #include "client/shard.h"
+#include "wire/wire_origin.h"
 
 enum { CLIENT_ORIGIN_BYTES = 900 };
 
 struct shoal_client {
     struct client_options options;
     char origin[CLIENT_ORIGIN_BYTES + 1]; /* of a longer one its first bytes, and a hash */
+    uint8_t origin_told[CLIENT_ORIGIN_BYTES + WIRE_ORIGIN_PLACE_BYTES]; /* with the place */
+    size_t origin_told_bytes;
     struct router router;
     struct session session;
     _Atomic uint64_t close_stamp; /* written files that went */

@@ -129,9 +129,9 @@ static void ticket_take(struct session *session, const struct call *call) {
 }
 
 static struct bytes session_origin(const struct session *session) {
-    const char *origin = session->client->options.origin;
+    const struct shoal_client *client = session->client;
 
-    return (struct bytes){(const uint8_t *)origin, strlen(origin)};
+    return (struct bytes){client->origin_told, client->origin_told_bytes};
 }
 
 static void session_stop(struct session *session);

@@ -187,6 +187,31 @@ static bool node_serves(const struct cluster_map *map, const struct map_node *no
     return serves;
 }
 
+/* Those that are served are heard together; who was not heard with them is of a target that is
+ * lost. Behind a start, until they speak, all count as heard, and may differ. */
+uint64_t manager_lives_place(const struct manager *manager, uint32_t node) {
+    const struct manager_lives *lives = manager->lives;
+    uint64_t heard_ns = 0;
+    uint64_t place = 0;
+
+    if (node == manager->map->nodes[0].id.value) {
+        return manager->options.place;
+    }
+    for (uint32_t i = 0; i < lives->count; i++) {
+        const struct life *life = &lives->lives[i];
+
+        if (life->node == node && life->is_flushed && life->heard_ns >= heard_ns) {
+            place = life->heard_ns > heard_ns || life->place == place ? life->place : 0;
+            heard_ns = life->heard_ns;
+        }
+    }
+    return place;
+}
+
+uint64_t manager_lives_stands_ns(const struct manager *manager) {
+    return manager->lives->stands_ns;
+}
+
 /* What this manager has given out since its start. */
 static bool is_ours(const struct manager_lives *lives, uint64_t asked) {
     return asked > lives->asked_first && asked <= lives->asked;

@@ -15,6 +15,11 @@ MUST_CHECK int manager_lives_check(const struct node_join_request *request);
  * -ERR_NO_SPACE: more logs than the manager keeps lives of. */
 MUST_CHECK int manager_lives_look(struct manager *manager, const struct map_node *node,
                                   struct call *call);
+/* Where the node of that id is: of the manager's own its place, of another one that of the lives
+ * that are registered. 0: not known. */
+uint64_t manager_lives_place(const struct manager *manager, uint32_t node);
+/* So long a life that has spoken is taken for one that runs. */
+uint64_t manager_lives_stands_ns(const struct manager *manager);
 /* Another number than before when a metadata target has started anew, or the manager. */
 uint64_t manager_lives_starts(const struct manager *manager);
 /* log_starts: who has since a number; all that there are where it is another manager's. */

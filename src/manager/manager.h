@@ -27,6 +27,7 @@ struct manager_options {
      * answered. NULL: it was not. */
     const struct rebuilt *rebuilt;
     struct target_id target;     /* its own address */
+    uint64_t place;              /* of its node's directory (folder_place); 0: unknown */
     const struct key_ring *keys; /* for tickets; borrowed. NULL: none, within one process */
     uint64_t session_timeout_ns; /* 0: 30 s */
     uint32_t sessions_max;       /* 0: 1,024 */

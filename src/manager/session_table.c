@@ -53,8 +53,10 @@ static struct manager_session **place_of_origin(const struct session_table *tabl
 }
 
 static struct session_origin origin_of(const struct manager_session *session) {
-    return (struct session_origin){
-        session->node_id, session->serial, {session->origin, session->origin_bytes}};
+    return (struct session_origin){session->node_id,
+                                   session->serial,
+                                   {session->origin, session->origin_bytes},
+                                   session->place};
 }
 
 struct manager_session *session_table_add(struct session_table *table, struct session_id id,
@@ -73,6 +75,7 @@ struct manager_session *session_table_add(struct session_table *table, struct se
     *session = (struct manager_session){.id = id,
                                         .node_id = origin->node_id,
                                         .serial = origin->serial,
+                                        .place = origin->place,
                                         .origin_bytes = (uint16_t)origin->name.size,
                                         .next_by_id = *by_id,
                                         .next_by_origin = *by_origin};
@@ -135,13 +138,16 @@ void session_table_unname(struct session_table *table, struct manager_session *s
 }
 
 void session_table_name(struct session_table *table, struct manager_session *session,
-                        struct bytes name) {
+                        const struct wire_origin *origin) {
+    const struct bytes name = origin->name;
+
     assert(session->is_nameless && name.size <= MANAGER_ORIGIN_BYTES_MAX);
     origin_leave(table, session);
     session->is_nameless = false;
     table->nameless_count--;
     session->origin_bytes = (uint16_t)name.size;
     memcpy(session->origin, name.data, name.size);
+    session->place = origin->place;
     origin_enter(table, session);
 }
 

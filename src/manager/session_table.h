@@ -14,6 +14,7 @@
 #include "manager/manager.h"
 #include "manager/manager_format.h"
 #include "kv/kv.h"
+#include "wire/wire_origin.h"
 
 struct call;
 
@@ -35,6 +36,7 @@ struct manager_session {
     struct session_id id;
     uint64_t incarnation;
     uint32_t node_id;
+    uint64_t place;   /* that its origin tells (wire_origin.h); 0: none */
     uint64_t serial;  /* of the mount's key that it was begun by, or renewed last; 0: a member's */
     bool is_nameless; /* its origin is not known, as the manager was rebuilt */
     bool is_heard;    /* since the manager's start, or begun then */
@@ -46,15 +48,16 @@ struct manager_session {
     struct call *begin_call; /* waits for the flush */
     struct list end_calls;   /* wait until groups know */
     struct kv_waiter waiter;
-    uint16_t origin_bytes;
+    uint16_t origin_bytes; /* of its name */
     uint8_t origin[MANAGER_ORIGIN_BYTES_MAX];
 };
 
-/* Whose session it is, to find it by. The bytes are the caller's. */
+/* Whose session it is, to find it by: of whatever place. The bytes are the caller's. */
 struct session_origin {
     uint32_t node_id;
     uint64_t serial;
     struct bytes name;
+    uint64_t place; /* 0: not told */
 };
 
 struct session_table {
@@ -92,9 +95,9 @@ void session_table_serial(struct session_table *table, struct manager_session *s
                           uint64_t serial);
 /* Its origin is not known: it is found by none. */
 void session_table_unname(struct session_table *table, struct manager_session *session);
-/* The name of its origin is known now. */
+/* Its origin is known now. */
 void session_table_name(struct session_table *table, struct manager_session *session,
-                        struct bytes name);
+                        const struct wire_origin *origin);
 /* Of a node there is one that has no name, and was not heard since the start: it may have been of
  * any origin. */
 bool session_table_has_unheard(const struct session_table *table, uint32_t node_id);

@@ -41,7 +41,9 @@ static uint64_t serial_of(const struct call *call) {
 static struct session_origin origin_of(const struct call *call) {
     const struct session_begin_request *request = &call->request.session_begin;
 
-    return (struct session_origin){request->node, serial_of(call), request->origin};
+    const struct wire_origin told = wire_origin_read(request->origin);
+
+    return (struct session_origin){request->node, serial_of(call), told.name, told.place};
 }
 
 uint64_t manager_listening_ns(const struct manager *manager) {
@@ -57,9 +59,10 @@ static int put_row(struct manager *manager, const struct manager_session *sessio
                                             .serial = session->serial};
     struct kv_key key = manager_key(MANAGER_ROW_SESSION, session->id.value, 0);
 
+    const struct wire_origin origin = {{session->origin, session->origin_bytes}, session->place};
     memcpy(value, &row, sizeof row);
-    memcpy(value + sizeof row, session->origin, session->origin_bytes);
-    return kv_put(manager->kv, &key, (struct bytes){value, sizeof row + session->origin_bytes});
+    size_t size = sizeof row + wire_origin_write(&origin, value + sizeof row);
+    return kv_put(manager->kv, &key, (struct bytes){value, size});
 }
 
 static void flushed(struct kv_waiter *waiter, int result) {
@@ -189,6 +192,7 @@ static void begun(struct manager_session *session) {
 
     session->stage = STAGE_LIVE;
     session->heard_ns = manager_listening_ns(manager);
+    session->is_heard = true;
     session_move(session, must_end(session) ? &table->ending : &table->heard);
     if (session->begin_call) {
         begin_answer(session, TAKE_PTR(session->begin_call));
@@ -207,6 +211,26 @@ static void ended(struct manager_session *session) {
     }
 }
 
+/* Whose session it was is not there any more, as the node has gone on to this place, and nothing
+ * was heard of it for as long as a life stands. Of the manager's own node, whose mounts go where
+ * their manager does, nothing since its start. */
+static bool was_left(const struct manager *manager, const struct manager_session *session,
+                     uint64_t place) {
+    bool is_own = session->node_id == manager->map->nodes[0].id.value;
+    bool is_silent =
+        manager_listening_ns(manager) >= session->heard_ns + manager_lives_stands_ns(manager);
+
+    return place != 0 && place == manager_lives_place(manager, session->node_id) &&
+           session->stage != STAGE_BEGINNING && (is_silent || (is_own && !session->is_heard));
+}
+
+/* At the same place both are of one directory in one boot of one machine. One from another place
+ * may be of a copy of the directory, and live. */
+static bool is_predecessor(const struct manager *manager, const struct manager_session *session,
+                           uint64_t place) {
+    return session->place == place || was_left(manager, session, place);
+}
+
 /* A second begin of one life is answered with the first one's session. Predecessors are over: their
  * ends have numbers on disk, and a target that has not heard of all up to there attaches nobody new
  * whose session began behind them. */
@@ -218,6 +242,9 @@ static bool begin_known(struct manager *manager, struct call *call) {
     const struct session_origin origin = origin_of(call);
     struct manager_session *session = NULL;
     while ((session = session_table_of(&manager->sessions, &origin, session))) {
+        if (!is_predecessor(manager, session, origin.place)) {
+            continue;
+        }
         if (session->incarnation != request->incarnation || session->stage > STAGE_LIVE) {
             if (evict(session) == -ERR_NO_SPACE) {
                 call_reply(call, -ERR_NO_SPACE);
@@ -324,7 +351,8 @@ static void session_name(struct manager_session *session, struct bytes name) {
         kv_admit(manager->kv, KV_CLASS_CONTROL, &need, &grant) < 0) {
         return;
     }
-    session_table_name(&manager->sessions, session, name);
+    const struct wire_origin origin = wire_origin_read(name);
+    session_table_name(&manager->sessions, session, &origin);
     kv_begin(manager->kv, &grant);
     int r = put_row(manager, session);
     assert(r == 0); /* It was admitted, and an older value is replaced. */
@@ -530,8 +558,9 @@ static int load_row(struct manager *manager, uint64_t id, struct bytes value) {
     if (row.is_nameless > 1 || (row.is_nameless && value.size > sizeof row)) {
         return -ERR_CORRUPT;
     }
-    const struct session_origin origin = {
-        row.node, row.serial, {value.data + sizeof row, value.size - sizeof row}};
+    const struct wire_origin told =
+        wire_origin_read((struct bytes){value.data + sizeof row, value.size - sizeof row});
+    const struct session_origin origin = {row.node, row.serial, told.name, told.place};
     struct manager_session *session = session_table_add(table, (struct session_id){id}, &origin);
     session->manager = manager;
     session->incarnation = row.incarnation;

@@ -135,6 +135,7 @@ static int open_client(struct local_cluster *cluster, const char *origin) {
         .map_context = cluster,
         .began_again = client_began_again,
         .origin = origin,
+        .place = local_lives_place(cluster->env),
         .open_files_max = (uint32_t)cluster->config.open_files_max,
         .request_timeout_ns = cluster->config.request_timeout_ms * NS_PER_MS,
     };

@@ -9,6 +9,7 @@
 #include "host/machine.h"
 #include "kv/kv_lmdb.h"
 #include "node/local_internal.h"
+#include "node/local_lives.h"
 #include "node/local_rebuild.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,6 +92,7 @@ static int open_manager(struct local_target *target) {
         .map = cluster->map,
         .rebuilt = local_rebuild_result(cluster),
         .target = {LOCAL_MANAGER_ID},
+        .place = local_lives_place(cluster->env),
         .session_timeout_ns = cluster->config.session_timeout_ms * NS_PER_MS,
         .sessions_max = (uint32_t)cluster->config.sessions_max,
         .keys = cluster->network.ring,

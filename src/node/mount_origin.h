@@ -5,7 +5,8 @@
  *     "mount " drawn " " place                                   of what no other mount follows
  *
  * Numbers of namespaces are the same on machines that were started alike, and so are paths: the
- * node tells them apart. By an address nothing is known that a clone of the machine would not have,
+ * node tells them apart, and copies of its directory the place that a session tells besides
+ * (wire/wire_origin.h). By an address nothing is known that a clone of the machine would not have,
  * and of a directory that is to join no node: each such mount is one more. */
 #pragma once
 #include "base/types.h"

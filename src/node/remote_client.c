@@ -1,6 +1,7 @@
 /* The contract is in remote_client.h. */
 #include "node/remote_client.h"
 #include "env/env_fault.h"
+#include "host/folder.h"
 #include "node/links.h"
 #include "node/local_gate.h"
 #include "node/local_wait.h"
@@ -191,6 +192,13 @@ static int open_lanes(struct remote_client *client, const struct remote_client_o
     return rpc_new(&rpc, &client->rpc);
 }
 
+/* Of the directory of a node, which is the env's root. */
+static uint64_t place_of(struct env *env, const struct remote_client_options *options) {
+    uint64_t place;
+
+    return options->directory && folder_place(env, &place) == 0 ? place : 0;
+}
+
 static int open_client(struct remote_client *client, const struct remote_client_options *options) {
     const struct client_options wanted = {
         .env = client->env,
@@ -198,6 +206,7 @@ static int open_client(struct remote_client *client, const struct remote_client_
         .node = options->node,
         .incarnation = client->life[0] | 1,
         .origin = options->origin,
+        .place = place_of(client->env, options),
         .map_came = map_came,
         .map_context = client,
         .began_again = began_again,

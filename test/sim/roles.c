@@ -304,6 +304,9 @@ static int open_client(struct life *life) {
         .node = {CLIENT_NODE_FIRST + node->index},
         .incarnation = node->incarnation,
         .origin = origin,
+        /* Also behind a loss of power: oracles take what a client had under way for over when it
+         * is there again, which at another place the manager may not know. */
+        .place = CLIENT_NODE_FIRST + node->index,
         .map_came = client_map_came,
         .map_context = node,
         .open_files_max = 512,

@@ -142,6 +142,7 @@ void manager_begins(struct bench *bench) {
         .map = &bench->map,
         .rebuilt = bench->rebuilt,
         .target = {MANAGER},
+        .place = bench->place,
         .keys = bench->keys,
         .sessions_max = bench->sessions_max ? bench->sessions_max : 8,
         .map_waits_max = bench->map_waits_max,

@@ -55,6 +55,7 @@ struct bench {
     struct target second;  /* and one behind that */
     uint32_t sessions_max; /* 0: 8 */
     uint64_t ring_bytes;   /* 0: 128 KiB */
+    uint64_t place;        /* of its node's directory */
     uint32_t map_waits_max;
     uint64_t join_pause_ns;
     uint32_t joins_at_once;

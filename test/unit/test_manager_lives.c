@@ -3,10 +3,12 @@
 #include "manager/manager_format.h"
 #include "manager_bench.h"
 #include "other_rows.h"
+#include "wire/wire_origin.h"
 
 enum { TARGET_COUNT = 2, KEY = 70 };
 
 static uint32_t first_target;
+static uint32_t node_id;
 
 /* Those of both targets of a node; life 0: none. */
 struct told {
@@ -46,7 +48,9 @@ static int verdict(struct bench *bench, struct told told) {
 
 static void node_joins(struct bench *bench) {
     first_target = 0;
-    first_target = tell(bench, (struct told){0}).first_target;
+    const struct node_join_reply reply = tell(bench, (struct told){0});
+    first_target = reply.first_target;
+    node_id = reply.node;
     assert_true(first_target > OST);
 }
 
@@ -368,6 +372,112 @@ static void test_one_of_two_at_once(void **state) {
     assert_int_equal(asked[1].call.reply.node_join.verdict, LIVES_OLDER);
 }
 
+static uint64_t begin_at(struct bench *bench, uint32_t node, uint64_t incarnation, uint64_t place) {
+    static const char name[] = "mount a /mnt";
+    const struct wire_origin origin = {{(const uint8_t *)name, sizeof name - 1}, place};
+    uint8_t bytes[sizeof name + WIRE_ORIGIN_PLACE_BYTES];
+    struct asked asked;
+    union request_body request = {
+        .session_begin = {node, incarnation, {bytes, wire_origin_write(&origin, bytes)}}};
+
+    assert_int_equal(ask(bench, &asked, OP_SESSION_BEGIN, request), 0);
+    return asked.call.reply.session_begin.session;
+}
+
+static bool lives_on(struct bench *bench, uint64_t session, uint64_t incarnation) {
+    return renew(bench, session, incarnation) == 0;
+}
+
+/* Mounts of copies of a directory, on machines that are alike else: each ends its own predecessor,
+ * and no other's. Over restarts of the manager; and where one of them is of the version before. */
+static void test_copies_end_no_mount_of_another(void **state) {
+    struct bench *bench = *state;
+    uint64_t sessions[3];
+
+    node_joins(bench);
+    assert_int_equal(verdict(bench, (struct told){5, 5, 1, 0}), LIVES_REGISTERED);
+    for (uint64_t place = 0; place < 3; place++) {
+        sessions[place] = begin_at(bench, node_id, 100 + place, place);
+    }
+    for (uint64_t round = 1; round < 4; round++) {
+        for (uint64_t place = 0; place < 3; place++) {
+            uint64_t before = sessions[place];
+
+            sessions[place] = begin_at(bench, node_id, 100 * (round + 1) + place, place);
+            assert_true(sessions[place] > before);
+            assert_false(lives_on(bench, before, 100 * round + place));
+            for (uint64_t other = 0; other < 3; other++) {
+                assert_true(
+                    lives_on(bench, sessions[other], 100 * (round + (other <= place)) + other));
+            }
+        }
+        manager_dies(bench, round == 1);
+        manager_begins(bench);
+    }
+}
+
+/* The node was started elsewhere, or its machine anew: what it had mounted before goes with the
+ * first mount there, unless it was heard while the node was silent; a copy's mount ends nothing. */
+static void test_a_node_leaves_its_mounts(void **state) {
+    struct bench *bench = *state;
+
+    node_joins(bench);
+    speak_for(bench, (struct told){5, 5, 1, 0}, 2);
+    uint64_t first = begin_at(bench, node_id, 100, 1);
+    pass(bench, 6 * NS_PER_S);
+    uint64_t copy = begin_at(bench, node_id, 101, 3);
+    assert_true(lives_on(bench, first, 100));
+    speak_for(bench, (struct told){6, 6, 2, 0}, 1);
+    assert_true(lives_on(bench, first, 100));
+    uint64_t second = begin_at(bench, node_id, 102, 2);
+    assert_true(lives_on(bench, first, 100) && lives_on(bench, copy, 101));
+    speak_for(bench, (struct told){6, 6, 2, 0}, 6);
+    assert_true(lives_on(bench, copy, 101));
+    uint64_t other = begin_at(bench, node_id, 103, 4);
+    uint64_t older = begin_at(bench, node_id, 104, 0);
+    assert_int_equal(manager_session_count(bench->manager), 5);
+    uint64_t third = begin_at(bench, node_id, 105, 2);
+    assert_int_equal(manager_session_count(bench->manager), 4);
+    assert_false(lives_on(bench, first, 100) || lives_on(bench, second, 102));
+    assert_true(lives_on(bench, third, 105) && lives_on(bench, copy, 101));
+    assert_true(lives_on(bench, other, 103) && lives_on(bench, older, 104));
+    /* A manager that has just started has heard nobody, which says nothing. */
+    manager_dies(bench, false);
+    manager_begins(bench);
+    assert_int_equal(verdict(bench, (struct told){6, 6, 2, 0}), LIVES_REGISTERED);
+    (void)begin_at(bench, node_id, 106, 2);
+    assert_false(lives_on(bench, third, 105));
+    assert_true(lives_on(bench, other, 103) && lives_on(bench, older, 104));
+}
+
+/* The machine of the manager has started anew, or its directory was moved: its mounts of before
+ * don't wait for their silence; one that has spoken since runs. */
+static void test_its_own_node_leaves_its_mounts(void **state) {
+    struct bench *bench = *state;
+    uint32_t own = bench->map.nodes[0].id.value;
+
+    for (bench->place = 1; bench->place < 4; bench->place++) {
+        uint64_t incarnation = 100 * bench->place;
+
+        manager_dies(bench, true);
+        manager_begins(bench);
+        uint64_t elsewhere = begin_at(bench, own, incarnation, 10 + bench->place);
+        uint32_t count = manager_session_count(bench->manager);
+        uint64_t here = begin_at(bench, own, incarnation + 1, bench->place);
+        assert_true(lives_on(bench, elsewhere, incarnation));
+        assert_true(lives_on(bench, here, incarnation + 1));
+        assert_int_equal(count, bench->place == 1 ? 1 : 3);
+        assert_int_equal(manager_session_count(bench->manager), 2);
+        manager_dies(bench, false);
+        manager_begins(bench);
+        assert_true(lives_on(bench, elsewhere, incarnation));
+        uint64_t successor = begin_at(bench, own, incarnation + 2, bench->place);
+        assert_false(lives_on(bench, here, incarnation + 1));
+        assert_true(lives_on(bench, successor, incarnation + 2));
+        assert_true(lives_on(bench, elsewhere, incarnation));
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(terms_only_rise),
@@ -383,6 +493,9 @@ int main(void) {
         TEST(one_of_two_at_once),
         TEST(its_own_node_does_not_wait),
         TEST(a_row_that_is_none),
+        TEST(copies_end_no_mount_of_another),
+        TEST(a_node_leaves_its_mounts),
+        TEST(its_own_node_leaves_its_mounts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
