@@ -372,6 +372,30 @@ static void test_one_of_two_at_once(void **state) {
     assert_int_equal(asked[1].call.reply.node_join.verdict, LIVES_OLDER);
 }
 
+/* What is read is what was written, whatever bytes a client takes for its name. */
+static void test_origins_are_what_was_told(void **state) {
+    static const char *const names[] = {"", "/mnt", "a\0bcdefgh", "a\0bcdefghi",
+                                        "\0\0\0\0\0\0\0\0\0"};
+    static const size_t sizes[] = {0, 4, 9, 10, 9};
+    static const uint64_t places[] = {1, UINT64_MAX, 0};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(names) * ARRAY_SIZE(places); i++) {
+        size_t n = i / ARRAY_SIZE(places);
+        const struct wire_origin origin = {{(const uint8_t *)names[n], sizes[n]},
+                                           places[i % ARRAY_SIZE(places)]};
+        uint8_t first[32], second[32];
+        struct bytes told = {first, wire_origin_write(&origin, first)};
+        const struct wire_origin got = wire_origin_read(told);
+
+        if (origin.place != 0) {
+            assert_true(got.place == origin.place && got.name.size == sizes[n]);
+        }
+        assert_int_equal(wire_origin_write(&got, second), told.size);
+        assert_memory_equal(first, second, told.size);
+    }
+}
+
 static uint64_t begin_at(struct bench *bench, uint32_t node, uint64_t incarnation, uint64_t place) {
     static const char name[] = "mount a /mnt";
     const struct wire_origin origin = {{(const uint8_t *)name, sizeof name - 1}, place};
@@ -493,6 +517,7 @@ int main(void) {
         TEST(one_of_two_at_once),
         TEST(its_own_node_does_not_wait),
         TEST(a_row_that_is_none),
+        TEST(origins_are_what_was_told),
         TEST(copies_end_no_mount_of_another),
         TEST(a_node_leaves_its_mounts),
         TEST(its_own_node_leaves_its_mounts),

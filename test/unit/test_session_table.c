@@ -25,7 +25,7 @@ struct model {
 
 static struct session_origin origin_of(uint32_t node, uint64_t serial, uint32_t name) {
     return (struct session_origin){
-        node, serial, {(const uint8_t *)names[name], strlen(names[name])}};
+        node, serial, {(const uint8_t *)names[name], strlen(names[name])}, 0};
 }
 
 static void add(struct model *model) {
