@@ -524,6 +524,24 @@ void kv_stop_start(struct kv *kv, void (*done)(void *context, int result), void 
     kv_step(kv);
 }
 
+void kv_space_get(struct kv *kv, struct kv_space *ret_space) {
+    const uint64_t most = UINT64_C(1) << 56;
+    struct kv_base_space space;
+    uint64_t free_bytes;
+
+    kv->options.base->space(kv->base, &space);
+    if (kv->env->ops->file_space(kv->log.file, &free_bytes) < 0) {
+        free_bytes = most;
+    }
+    uint64_t within = space.bytes_max - MIN(space.bytes_max, space.used_bytes);
+    uint64_t below = MIN(space.unused_bytes, most) + MIN(free_bytes, most);
+    *ret_space = (struct kv_space){.used_bytes = space.used_bytes,
+                                   .available_bytes = MIN(MIN(within, below), most)};
+    if (kv->checkpoint.no_space) {
+        ret_space->available_bytes = 0;
+    }
+}
+
 void kv_counters_get(const struct kv *kv, struct kv_counters *ret_counters) {
     *ret_counters = kv->counters;
     ret_counters->changes_bytes = kv_changes_used_bytes(kv);

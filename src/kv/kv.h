@@ -132,6 +132,13 @@ struct kv_counters {
     struct kv_levels levels;
 };
 void kv_counters_get(const struct kv *kv, struct kv_counters *ret_counters);
+/* Of the base, not of what is not in it yet: bytes that rows take, and that they may take beyond
+ * these, by its own limit and by what is free on the file system below. */
+struct kv_space {
+    uint64_t used_bytes;
+    uint64_t available_bytes; /* 2^56 at most; 0: a checkpoint waits for space */
+};
+void kv_space_get(struct kv *kv, struct kv_space *ret_space);
 /* For tests: walks over everything; false, and what is wrong, where something does not hold that
  * always must between two steps. */
 MUST_CHECK bool kv_check(const struct kv *kv, char ret_problem[256]);

@@ -57,6 +57,13 @@ struct kv_base_options {
     void *log_context;
 };
 
+/* Of its file, as the newest commit has left it. */
+struct kv_base_space {
+    uint64_t used_bytes;   /* that hold rows */
+    uint64_t unused_bytes; /* that rows have left, and later ones may take */
+    uint64_t bytes_max;    /* that rows may come to by its own limit; UINT64_MAX: it has none */
+};
+
 struct kv_base_ops {
     /* (start) Creates an empty store where there is none. -ERR_CORRUPT, -ERR_NEWER_FORMAT with a
      * line in ret_problem. */
@@ -84,6 +91,7 @@ struct kv_base_ops {
     /* (start) The same, here and now: answers the result, done is not called. */
     int (*commit_now)(struct kv_base *base, struct kv_base_commit *commit);
     uint64_t (*file_bytes)(struct kv_base *base);
+    void (*space)(struct kv_base *base, struct kv_base_space *ret_space);
     /* No commit is in flight. Takes NULL. */
     void (*close)(struct kv_base *base);
 };

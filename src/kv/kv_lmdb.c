@@ -502,6 +502,15 @@ static uint64_t lmdb_file_bytes(struct kv_base *base) {
     return atomic_load_explicit(&base->file_bytes, memory_order_relaxed);
 }
 
+static void lmdb_space(struct kv_base *base, struct kv_base_space *ret_space) {
+    uint64_t used = atomic_load_explicit(&base->used_bytes, memory_order_relaxed);
+    uint64_t file = lmdb_file_bytes(base);
+
+    *ret_space = (struct kv_base_space){.used_bytes = used,
+                                        .unused_bytes = file - MIN(file, used),
+                                        .bytes_max = base->used_bytes_max};
+}
+
 static int read_begin(struct kv_base *base) {
     int r = 0;
 
@@ -750,5 +759,6 @@ const struct kv_base_ops kv_lmdb_ops = {
     .commit = lmdb_commit,
     .commit_now = lmdb_commit_now,
     .file_bytes = lmdb_file_bytes,
+    .space = lmdb_space,
     .close = lmdb_close,
 };

@@ -363,6 +363,11 @@ static uint64_t mem_file_bytes(struct kv_base *base) {
     return atomic_load_explicit(&base->store->current, memory_order_acquire)->bytes;
 }
 
+static void mem_space(struct kv_base *base, struct kv_base_space *ret_space) {
+    *ret_space =
+        (struct kv_base_space){.used_bytes = mem_file_bytes(base), .bytes_max = UINT64_MAX};
+}
+
 static void mem_close(struct kv_base *base) {
     if (base) {
         mem_read_end(base);
@@ -382,5 +387,6 @@ const struct kv_base_ops kv_mem_ops = {
     .commit = mem_commit,
     .commit_now = mem_commit_now,
     .file_bytes = mem_file_bytes,
+    .space = mem_space,
     .close = mem_close,
 };

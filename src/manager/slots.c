@@ -14,7 +14,7 @@
  * not heard of, is lost with it.
  *
  * Each group is told what the map gives it, until it says that it has it, and from time to time how
- * many files all have, of which each says its own. */
+ * many files all have and who is full, of which each says its own. */
 #include "manager/manager_internal.h"
 #include "layout/map_lost.h"
 #include "layout/map_slots.h"
@@ -40,6 +40,7 @@ struct telling {
     uint64_t next_ns;  /* when it is told again */
     uint64_t heard_ns; /* when it has answered last; 0: never */
     uint64_t inode_count;
+    bool is_full;
     size_t bulk_bytes;
     uint8_t bulk[];
 };
@@ -482,6 +483,7 @@ static void told(struct call *call) {
     }
     telling->heard_ns = now_ns;
     telling->inode_count = call->reply.group_tell.inode_count;
+    telling->is_full = call->reply.group_tell.is_full != 0;
     if (call->reply.group_tell.more) {
         telling->next_ns = now_ns;
         return;
@@ -517,7 +519,12 @@ static void bulk_fill(struct manager *manager, struct telling *telling, uint16_t
     }
     for (uint32_t i = 0; i < map->group_count; i++) {
         const struct telling *other = manager->slots->tellings[i];
-        struct wire_load load = {map->groups[i].log.value, other ? other->inode_count : 0};
+        struct wire_load load = {.log = map->groups[i].log.value};
+
+        if (other) {
+            load.inode_count = other->inode_count;
+            load.is_full = other->is_full;
+        }
 
         bulk_add(telling, &load, sizeof load);
         request->loads++;

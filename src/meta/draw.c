@@ -55,10 +55,25 @@ static bool is_there(const struct group *group, uint32_t index) {
            !(group->rpc && rpc_is_away(group->rpc, group->map->groups[index].log));
 }
 
-static uint64_t weight_of(const struct group *group, uint32_t index, uint64_t mean) {
+/* Of those that are there one has room. */
+static bool has_room(const struct group *group) {
+    bool has = false;
+
+    for (uint32_t i = 0; i < group->map->group_count && !has; i++) {
+        has = !group->group_is_full[i] && is_there(group, i);
+    }
+    return has;
+}
+
+/* May be drawn; where none has room all may that are there. */
+static bool is_choice(const struct group *group, uint32_t index, bool room) {
+    return !(room && group->group_is_full[index]) && is_there(group, index);
+}
+
+static uint64_t weight_of(const struct group *group, uint32_t index, bool room, uint64_t mean) {
     uint64_t inodes = group->inode_counts[index];
 
-    return is_there(group, index) && inodes < much_of(mean) ? much_of(mean) - inodes : 0;
+    return is_choice(group, index, room) && inodes < much_of(mean) ? much_of(mean) - inodes : 0;
 }
 
 /* By the call and how often it has begun anew. */
@@ -73,20 +88,21 @@ static uint64_t random_of(const struct transaction *transaction, const struct ca
 
 static struct log_id draw(const struct group *group, bool weighs, uint64_t random) {
     const struct cluster_map *map = group->map;
+    bool room = has_room(group);
     uint64_t mean = mean_of(group);
     uint64_t sum = 0;
     bool alike;
 
     for (uint32_t i = 0; weighs && i < map->group_count; i++) {
-        sum += weight_of(group, i, mean);
+        sum += weight_of(group, i, room, mean);
     }
     alike = sum == 0;
     for (uint32_t i = 0; alike && i < map->group_count; i++) {
-        sum += is_there(group, i);
+        sum += is_choice(group, i, room);
     }
     random = sum > 0 ? random % sum : 0;
     for (uint32_t i = 0; i < map->group_count && sum > 0; i++) {
-        uint64_t weight = alike ? is_there(group, i) : weight_of(group, i, mean);
+        uint64_t weight = alike ? is_choice(group, i, room) : weight_of(group, i, room, mean);
 
         if (random < weight) {
             return map->groups[i].log;
@@ -110,7 +126,9 @@ int draw_log(struct transaction *transaction, const struct call *call, struct lo
     }
     if (group->map_group < MAP_GROUPS_MAX) {
         group->inode_counts[group->map_group] = group->numbers.inode_count;
-        away = group->numbers.inode_count > much_of(mean_of(group));
+        group->group_is_full[group->map_group] = group->is_full;
+        away = group->numbers.inode_count > much_of(mean_of(group)) ||
+               (group->is_full && has_room(group));
     }
     int r = away ? 0 : is_near(transaction, call->request.mkdir.parent, &away);
     if (r == 0 && away) {

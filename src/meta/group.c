@@ -4,6 +4,7 @@
 #include "layout/map_slots.h"
 #include "base/bug.h"
 #include "meta/group_internal.h"
+#include "meta/room.h"
 #include "meta/leftovers.h"
 #include "meta/open.h"
 #include "meta/run.h"
@@ -350,6 +351,7 @@ static void take_in(struct group *group, struct message *message) {
         promises_tick(group);
         turns_tick(group);
         slow_log_tick(&group->slow, group->now_ns);
+        room_tick(group);
         open_shares_tell(group);
         if (group->rpc) {
             rpc_tick(group->rpc);

@@ -62,6 +62,9 @@ struct group {
     bool group_has_slots[MAP_GROUPS_MAX];  /* by that index, by the map */
     bool group_is_lost[MAP_GROUPS_MAX];    /* likewise: its target is, which a start knows, too */
     uint64_t inode_counts[MAP_GROUPS_MAX]; /* likewise, as the manager has told last */
+    bool group_is_full[MAP_GROUPS_MAX];    /* likewise */
+    bool is_full;                          /* itself, as room.h says */
+    uint64_t room_ns;                      /* when that is looked at again */
     struct name_hash hash;
     struct signer signer;        /* of capabilities */
     struct signer ticket_signer; /* likewise */

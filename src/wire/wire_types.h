@@ -13,7 +13,8 @@ enum {
 };
 
 /* Little-endian, one behind the other. Slots from `first` on, by the hand-over of that number; how
- * many files a group has. */
+ * many files a group has, and whether new directories are to go to others: 0 of one that has room,
+ * or whose version, or the manager's, does not tell. */
 struct wire_slots {
     uint32_t first;
     uint32_t count;
@@ -22,8 +23,11 @@ struct wire_slots {
 struct wire_load {
     uint64_t log;
     uint64_t inode_count;
+    uint8_t is_full;
+    uint8_t reserved[7]; /* 0 */
 };
-_Static_assert(sizeof(struct wire_slots) == 16 && sizeof(struct wire_load) == 16, "no padding");
+_Static_assert(sizeof(struct wire_slots) == 16 && sizeof(struct wire_load) == 24, "no padding");
+_Static_assert(sizeof(struct wire_load) <= WIRE_ROW_GROWTH * WIRE_LOAD_BYTES_MIN, "it has space");
 
 /* What a storage target has: bytes that are used, and bytes that new data may still take, by its
  * own limit and by what is free below. */

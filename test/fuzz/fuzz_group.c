@@ -518,7 +518,7 @@ static void seed_participant(const struct fuzz_seeds *seeds, struct script *scri
 /* What a manager asks. */
 static void seed_manager(const struct fuzz_seeds *seeds, struct script *script) {
     const struct wire_slots told = {STAGE_OTHER_SLOTS, 100, 4};
-    const struct wire_load load = {STAGE_OTHER_LOG.value, 12};
+    const struct wire_load load = {.log = STAGE_OTHER_LOG.value, .inode_count = 12};
     const uint64_t added = 7; /* to a load, by a version to come */
     const union request_body tell = {.group_tell = {.map_version = 2,
                                                     .slots = 1,

@@ -360,6 +360,10 @@ static uint64_t file_bytes(struct kv_base *base) {
     return base_bytes(base->store->machine, base->store->index);
 }
 
+static void space(struct kv_base *base, struct kv_base_space *ret_space) {
+    *ret_space = (struct kv_base_space){.used_bytes = file_bytes(base), .bytes_max = UINT64_MAX};
+}
+
 static void close_base(struct kv_base *base) {
     free(base);
 }
@@ -375,5 +379,6 @@ const struct kv_base_ops machine_base_ops = {
     .commit = commit,
     .commit_now = commit_now,
     .file_bytes = file_bytes,
+    .space = space,
     .close = close_base,
 };

@@ -53,6 +53,21 @@ static void slots_give(const struct target *target, struct call *call) {
     }
 }
 
+/* How many groups it is told to be full. */
+static uint32_t full_count(const struct call *call) {
+    const struct group_tell_request *request = &call->request.group_tell;
+    size_t slots_bytes = request->slots * sizeof(struct wire_slots);
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < request->loads; i++) {
+        struct wire_load load;
+
+        memcpy(&load, call->bulk_out[0].data + slots_bytes + i * sizeof load, sizeof load);
+        count += load.is_full;
+    }
+    return count;
+}
+
 static void group_answer(struct target *target, struct call *call) {
     if (call->header.opcode == OP_SLOTS_GIVE) {
         target->asked_count++;
@@ -68,6 +83,8 @@ static void group_answer(struct target *target, struct call *call) {
         assert_int_equal(call->request.group_tell.loads_row_bytes, sizeof(struct wire_load));
         target->had_count = call->request.group_tell.slots;
         call->reply.group_tell.unopened = target->unopened;
+        call->reply.group_tell.is_full = target->is_full;
+        target->full_told = full_count(call);
         if (target->had_count > 0) {
             memcpy(&target->had, call->bulk_out[0].data, sizeof target->had);
         }

@@ -30,6 +30,8 @@ struct target {
     struct wire_slots gives, had;
     uint16_t gives_row_bytes, gives_more_bytes; /* as it tells; behind the row, no zeros */
     uint32_t unopened;                          /* that it tells of */
+    bool is_full;                               /* it answers */
+    uint32_t full_told;                         /* groups, of whom it was told last that they are */
     uint64_t asked_under;
     uint32_t asked_count, had_count;
     bool holds_give; /* what asks for slots stays without an answer: */

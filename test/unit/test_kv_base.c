@@ -421,6 +421,7 @@ static void test_sizes(void **state) {
     struct kv_base *base = open_base(ops);
     uint64_t bytes = ops->file_bytes(base);
     uint8_t large[2000] = {1};
+    struct kv_base_space space;
 
     assert_false(ops->is_cold(base));
     for (unsigned i = 0; i < 100; i++) {
@@ -430,6 +431,9 @@ static void test_sizes(void **state) {
         commit_rows(ops, base, &row, 1);
     }
     assert_true(ops->file_bytes(base) >= bytes + 100 * sizeof large);
+    ops->space(base, &space);
+    assert_true(space.used_bytes >= 100 * sizeof large && space.bytes_max > space.used_bytes);
+    assert_true(space.used_bytes + space.unused_bytes == ops->file_bytes(base));
     assert_int_equal(ops->is_cold(base), ops == &kv_lmdb_ops);
     ops->close(base);
     base = open_base(ops);

@@ -107,7 +107,14 @@ static void test_ring_start_beyond_all_totals(void **state) {
     }
 }
 
-/* Since when the base has had no room, by the clock. */
+static uint64_t available_of(const struct edge *edge) {
+    struct kv_space space;
+
+    kv_space_get(edge->kv, &space);
+    return space.available_bytes;
+}
+
+/* Since when the base has had no room, by the clock; as long it has none, whatever is free. */
 static void test_full_since(void **state) {
     struct edge *edge = edge_new(3);
 
@@ -115,6 +122,8 @@ static void test_full_since(void **state) {
     edge->options.checkpoint_ns = NS_PER_S;
     memory_env_advance(edge->world, 100 * NS_PER_S);
     reopen(edge);
+    uint64_t available = available_of(edge);
+    assert_true(available > 0);
     kv_mem_store_full(edge->store, true);
     put_sealed(edge, 1, 8);
     for (int i = 0; i < EDGE_TURNS_MAX && !edge->kv->checkpoint.no_space; i++) {
@@ -123,6 +132,12 @@ static void test_full_since(void **state) {
     edge_turn(edge, 7 * NS_PER_S);
     uint64_t full_ns = counters_of(edge).levels.full_ns;
     assert_in_range(full_ns, 7 * NS_PER_S, 8 * NS_PER_S);
+    assert_int_equal(available_of(edge), 0);
+    kv_mem_store_full(edge->store, false);
+    for (int i = 0; i < EDGE_TURNS_MAX && edge->kv->checkpoint.no_space; i++) {
+        edge_turn(edge, 100 * NS_PER_MS);
+    }
+    assert_int_equal(available_of(edge), available);
     edge_free(edge);
 }
 

@@ -742,6 +742,28 @@ static void test_a_metadata_target_is_lost(void **state) {
     assert_int_equal(mdts_get(bench, 200), 8 - 2);
 }
 
+/* Who is full is told to all groups, itself included, until it has room again. */
+static void test_full_groups_are_told_of(void **state) {
+    struct bench *bench = *state;
+    struct target *first = &bench->targets[0];
+    struct target *joiner = &bench->joiner;
+
+    (void)mdt_joins(bench, joiner);
+    pass(bench, 25 * NS_PER_S);
+    assert_true(first->full_told == 0 && joiner->full_told == 0);
+    for (int round = 0; round < 2; round++) {
+        joiner->is_full = true;
+        pass(bench, 25 * NS_PER_S);
+        assert_true(first->full_told == 1 && joiner->full_told == 1);
+        first->is_full = true;
+        pass(bench, 25 * NS_PER_S);
+        assert_true(first->full_told == 2 && joiner->full_told == 2);
+        first->is_full = joiner->is_full = false;
+        pass(bench, 25 * NS_PER_S);
+        assert_true(first->full_told == 0 && joiner->full_told == 0);
+    }
+}
+
 /* Those whose first start failed behind their numbers take no other's place, once the time of such
  * a start is over; who asks again, or may have asked before the manager's start, has all of it. */
 static void test_joiners_that_never_come(void **state) {
@@ -970,6 +992,7 @@ int main(void) {
         TEST(slots_that_are_not_given),
         TEST(rows_of_other_versions),
         TEST(a_metadata_target_is_lost),
+        TEST(full_groups_are_told_of),
         TEST(joiners_that_never_come),
         TEST(a_giver_is_lost),
         TEST(a_lost_giver_gives_nothing),

@@ -1,0 +1,16 @@
+/* Whether a group has room for more: its base, and the file system that it lies on.
+ *
+ *     has room --more than FULL_PERCENT used--> full --less than FREE_PERCENT--> has room
+ *
+ * Of what there is for use, as of storage targets: of a base that may take what is free below it is
+ * what it takes through both. A full group takes no new directories of others, where others have
+ * room (draw.h), and what is made in those that it has until its log can keep no more. A start has
+ * room, until it is above the upper mark. */
+#pragma once
+
+enum { ROOM_FULL_PERCENT = 95, ROOM_FREE_PERCENT = 85 };
+
+struct group;
+
+/* At each tick; it looks once a second. */
+void room_tick(struct group *group);
