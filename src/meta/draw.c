@@ -60,14 +60,14 @@ static bool has_room(const struct group *group) {
     bool has = false;
 
     for (uint32_t i = 0; i < group->map->group_count && !has; i++) {
-        has = !group->group_is_full[i] && is_there(group, i);
+        has = !group->room.group_is_full[i] && is_there(group, i);
     }
     return has;
 }
 
 /* May be drawn; where none has room all may that are there. */
 static bool is_choice(const struct group *group, uint32_t index, bool room) {
-    return !(room && group->group_is_full[index]) && is_there(group, index);
+    return !(room && group->room.group_is_full[index]) && is_there(group, index);
 }
 
 static uint64_t weight_of(const struct group *group, uint32_t index, bool room, uint64_t mean) {
@@ -126,9 +126,9 @@ int draw_log(struct transaction *transaction, const struct call *call, struct lo
     }
     if (group->map_group < MAP_GROUPS_MAX) {
         group->inode_counts[group->map_group] = group->numbers.inode_count;
-        group->group_is_full[group->map_group] = group->is_full;
+        group->room.group_is_full[group->map_group] = group->room.is_full;
         away = group->numbers.inode_count > much_of(mean_of(group)) ||
-               (group->is_full && has_room(group));
+               (group->room.is_full && has_room(group));
     }
     int r = away ? 0 : is_near(transaction, call->request.mkdir.parent, &away);
     if (r == 0 && away) {

@@ -4,7 +4,6 @@
 #include "layout/map_slots.h"
 #include "base/bug.h"
 #include "meta/group_internal.h"
-#include "meta/room.h"
 #include "meta/leftovers.h"
 #include "meta/open.h"
 #include "meta/run.h"

@@ -14,6 +14,7 @@
 #include "meta/parking.h"
 #include "meta/promise.h"
 #include "meta/queue.h"
+#include "meta/room.h"
 #include "meta/session.h"
 #include "meta/settle.h"
 #include "meta/transaction.h"
@@ -62,9 +63,7 @@ struct group {
     bool group_has_slots[MAP_GROUPS_MAX];  /* by that index, by the map */
     bool group_is_lost[MAP_GROUPS_MAX];    /* likewise: its target is, which a start knows, too */
     uint64_t inode_counts[MAP_GROUPS_MAX]; /* likewise, as the manager has told last */
-    bool group_is_full[MAP_GROUPS_MAX];    /* likewise */
-    bool is_full;                          /* itself, as room.h says */
-    uint64_t room_ns;                      /* when that is looked at again */
+    struct room room;
     struct name_hash hash;
     struct signer signer;        /* of capabilities */
     struct signer ticket_signer; /* likewise */
@@ -130,8 +129,7 @@ void group_sync_want(struct group *group, uint64_t position);
 void group_answer(struct group *group, struct call *call, int result);
 /* What the group goes by of its map, which is another one. */
 void group_map_read(struct group *group);
-/* The process knows that the log is lost for good: by the group's map, or by a newer one that can't
- * be kept (docs/internals/maps.md), which a start forgets. */
+/* The process knows that it is lost for good: maybe by a newer map that can't be kept (maps.md). */
 bool group_knows_lost(const struct group *group, struct log_id log);
 /* By the group's own map alone, which is on disk; and by that or what the process knows. */
 bool group_map_says_lost(const struct group *group, uint64_t log);

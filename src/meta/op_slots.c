@@ -115,7 +115,7 @@ static void loads_take(struct group *group, const struct wire_rows *loads) {
         for (uint32_t i = 0; i < group->map->group_count; i++) {
             if (group->map->groups[i].log.value == load.log) {
                 group->inode_counts[i] = load.inode_count;
-                group->group_is_full[i] = load.is_full != 0;
+                group->room.group_is_full[i] = load.is_full != 0;
             }
         }
     }
@@ -171,6 +171,6 @@ int op_group_tell(struct transaction *transaction, struct call *call) {
     reply->inode_count = group->numbers.inode_count;
     reply->unopened = slots_unopened(&group->slots) + unopened_of(&group->slots, missing, count);
     reply->more = more;
-    reply->is_full = group->is_full;
+    reply->is_full = group->room.is_full;
     return 0;
 }

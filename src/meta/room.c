@@ -12,12 +12,13 @@ static void room_say(const struct group *group) {
 
     if (options->log) {
         snprintf(line, sizeof line,
-                 group->is_full ? "metadata target %" PRIu32 " is more than %d %% full: new "
-                                  "directories go to others that have room"
-                                : "metadata target %" PRIu32 " is less than %d %% full again: it "
-                                  "gets new directories",
+                 group->room.is_full ? "metadata target %" PRIu32 " is more than %d %% full: new "
+                                       "directories go to others that have room"
+                                     : "metadata target %" PRIu32
+                                       " is less than %d %% full again: it "
+                                       "gets new directories",
                  group->options.target.value,
-                 group->is_full ? (int)ROOM_FULL_PERCENT : (int)ROOM_FREE_PERCENT);
+                 group->room.is_full ? (int)ROOM_FULL_PERCENT : (int)ROOM_FREE_PERCENT);
         options->log(options->log_context, line);
     }
 }
@@ -25,17 +26,17 @@ static void room_say(const struct group *group) {
 void room_tick(struct group *group) {
     struct kv_space space;
 
-    if (group->now_ns < group->room_ns) {
+    if (group->now_ns < group->room.look_ns) {
         return;
     }
-    group->room_ns = group->now_ns + LOOK_NS;
+    group->room.look_ns = group->now_ns + LOOK_NS;
     kv_space_get(group->kv, &space);
     uint64_t all = space.used_bytes + space.available_bytes;
-    bool was_full = group->is_full;
+    bool was_full = group->room.is_full;
     uint64_t percent = was_full ? ROOM_FREE_PERCENT : ROOM_FULL_PERCENT;
     bool is_above = space.used_bytes * 100 > all * percent;
-    group->is_full = space.available_bytes == 0 || is_above;
-    if (group->is_full != was_full) {
+    group->room.is_full = space.available_bytes == 0 || is_above;
+    if (group->room.is_full != was_full) {
         room_say(group);
     }
 }

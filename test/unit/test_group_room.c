@@ -38,7 +38,7 @@ static void loads_tell(struct meta_bench *bench, unsigned full) {
     call.bulk_out[0] = (struct bytes){(const uint8_t *)loads, sizeof loads};
     call.bulk_out_count = 1;
     assert_int_equal(bench_run(bench, &call), 0);
-    assert_int_equal(call.reply.group_tell.is_full, bench->group->is_full);
+    assert_int_equal(call.reply.group_tell.is_full, bench->group->room.is_full);
 }
 
 /* By bits of groups: those that directories in there were drawn to. */
@@ -69,7 +69,7 @@ static void test_directories_go_past_who_is_full(void **state) {
     for (unsigned full = 0; full <= all; full++) {
         unsigned wanted = full == all ? all : all & ~full;
 
-        bench->group->is_full = full & 1;
+        bench->group->room.is_full = full & 1;
         loads_tell(bench, full & ~1U);
         assert_int_equal(groups_drawn(bench, INO_ROOT), wanted);
         if (full & 1 && full != all) {
@@ -88,7 +88,7 @@ static void test_who_has_room_is_lost(void **state) {
 
     (void)state;
     loads_tell(bench, 2);
-    bench->group->is_full = true;
+    bench->group->room.is_full = true;
     assert_int_equal(groups_drawn(bench, INO_ROOT), 4);
     bench->group->group_is_lost[2] = true;
     assert_int_equal(groups_drawn(bench, INO_ROOT), 3);
@@ -138,10 +138,10 @@ static void test_marks(void **state) {
     bench_advance(bench, 3 * NS_PER_S / 2);
     uint32_t lines = bench->other_line_count;
     for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
-        bool before = bench->group->is_full;
+        bool before = bench->group->room.is_full;
 
         available_set(bench, steps[i].parts);
-        assert_int_equal(bench->group->is_full, steps[i].is_full);
+        assert_int_equal(bench->group->room.is_full, steps[i].is_full);
         lines += steps[i].is_full != before;
         assert_int_equal(bench->other_line_count, lines);
     }
@@ -158,10 +158,10 @@ static void test_a_disk_without_room(void **state) {
     kv_space_get(bench->group->kv, &space);
     assert_int_equal(space.used_bytes, 0);
     for (int round = 0; round < 2; round++) {
-        assert_false(bench->group->is_full);
+        assert_false(bench->group->room.is_full);
         memory_env_capacity(bench->world, 0);
         bench_advance(bench, 3 * NS_PER_S / 2);
-        assert_true(bench->group->is_full);
+        assert_true(bench->group->room.is_full);
         memory_env_capacity(bench->world, UINT64_MAX);
         bench_advance(bench, 3 * NS_PER_S / 2);
     }
