@@ -241,6 +241,30 @@ bool lists_are_settled(struct world *world) {
     return settled;
 }
 
+bool lists_is_fenced(struct world *world, struct node *node, char failure[600]) {
+    struct shoal_client *client = node_is_up(node) ? node_client(node) : NULL;
+    struct manager *manager = node_is_up(world->manager) ? node_manager(world->manager) : NULL;
+    struct bytes value;
+
+    if (!client || !client_is_fenced(client)) {
+        return false;
+    }
+    if (manager && !failure[0]) {
+        uint64_t session = client_session(client).value;
+        const struct kv_key key = manager_key(MANAGER_ROW_SESSION, session, 0);
+
+        node_enter(world->manager);
+        if (kv_get(manager_kv(manager), &key, &value) == 0) {
+            snprintf(failure, 600,
+                     "client%" PRIu32 " was told that its session %" PRIu64
+                     " was evicted, which lives at the manager",
+                     node->index, session);
+        }
+        node_leave(world->manager);
+    }
+    return true;
+}
+
 bool lists_check(struct world *world, char failure[600]) {
     struct truth truth;
     bool good = true;

@@ -440,7 +440,7 @@ static void stragglers_look(struct run *run) {
 /* A client that lost its session, or never got one, ends as a program would. */
 static void restart_one(struct run *run, uint32_t index, bool all) {
     struct node *node = &run->world->nodes[index];
-    bool fenced = node_is_up(node) && node_client(node) && client_is_fenced(node_client(node));
+    bool fenced = lists_is_fenced(run->world, node, run->failure);
 
     if (node_is_up(node) && (fenced || node_client_failed(node))) {
         node_kill(node);
