@@ -437,6 +437,57 @@ class Dev(unittest.TestCase):
         self.assertIn("--no-install-recommends install gcc", install)
         self.assertNotIn("fio", install)
 
+    def installed_by(self, *words):
+        """The packages that a verb installs where there is none. It ends before it does anything
+        else, as that fails."""
+        self.program("dpkg-query", "#!/bin/sh\nexit 1\n")
+        self.program("id", "#!/bin/sh\necho 0\n")
+        self.program("apt-get", '#!/bin/sh\necho "apt-get $*" >>"$CALLS"\n'
+                     'case $* in *" install "*) exit 1 ;; esac\n')
+        self.write("os-release", "ID=debian\n")
+        self.write("calls", "")
+        self.dev(*words, DEV_PACKAGES="", DEV_OS_RELEASE=self.path("os-release"))
+        install = self.calls().strip().split("\n")[-1]
+        names = install.partition("--no-install-recommends install ")[2].split()
+        self.assertEqual(len(names), len(set(names)), install)
+        return set(names)
+
+    def test_each_verb_installs_what_it_needs_and_no_more(self):
+        build = self.installed_by("build")
+        self.assertTrue({"gcc", "meson", "liburing-dev", "libcmocka-dev", "clang"} <= build, build)
+        sanitizers = {"libclang-rt-dev", "llvm"}
+        page = {"chromium", "chromium-driver", "python3-selenium"}
+        programs = {"e2fsprogs", "fio", "git", "rsync", "sqlite3"}
+        more = {("check",): set(), ("unit",): set(), ("sim", "1"): set(), ("torture", "1"): set(),
+                ("kill", "1"): set(), ("fsx", "1"): set(), ("power", "1"): set(),
+                ("soak", "1"): {"e2fsprogs"}, ("cluster", "3"): {"iproute2"},
+                ("chaos", "1"): {"iproute2", "nftables"}, ("programs",): programs,
+                ("asan",): sanitizers, ("tsan",): sanitizers, ("fuzz", "1"): sanitizers,
+                ("lint",): {"clang-tidy"}}
+        for words, wanted in more.items():
+            with self.subTest(words=words):
+                self.assertEqual(self.installed_by(*words) - build, wanted)
+        self.assertEqual(self.installed_by("format"), {"clang-format-19"})
+        tidy = self.installed_by("tidy")
+        self.assertTrue({"python3", "gcc", "clang-format-19"} <= tidy, tidy)
+        self.assertFalse(tidy & ({"meson", "clang", "lld"} | page | programs), tidy)
+        every = self.installed_by("test")
+        for wanted in (build, page, programs, sanitizers, tidy, {"iproute2", "nftables", "spin"}):
+            self.assertTrue(wanted <= every, wanted - every)
+
+    def test_nothing_is_installed_where_all_is_there(self):
+        self.program("dpkg-query", "#!/bin/sh\nprintf installed\n")
+        self.program("id", "#!/bin/sh\necho 1000\n")
+        self.program("apt-get", '#!/bin/sh\necho "apt-get $*" >>"$CALLS"\n')
+        self.program("clang-format-19", "#!/bin/sh\n")
+        self.write("os-release", "ID=debian\n")
+        self.write("calls", "")
+        for verb in ("build", "format"):
+            status, _, error = self.dev(verb, DEV_PACKAGES="",
+                                        DEV_OS_RELEASE=self.path("os-release"))
+            self.assertEqual((status, error), (0, ""))
+        self.assertNotIn("apt-get", self.calls())
+
     def test_others_are_told_the_command(self):
         status, _, error = self.packages("debian", 1000)
         self.assertEqual(status, 1)
