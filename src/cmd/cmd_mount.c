@@ -311,10 +311,15 @@ static void raise_files(void) {
     }
 }
 
+static void tell_wait(void *context, int result) {
+    own_mount_tell_wait(*(struct own_mount_holder **)context, result);
+}
+
 static int run(const struct mount_words *words, struct background *background) {
     struct mount_origin origin;
     char problem[512];
     char line[OWN_MOUNT_WHY_BYTES + 64];
+    struct own_mount_holder *holder = NULL;
     struct remote_client_options options = {.directory = words->by_address ? NULL : words->source,
                                             .name = words->source,
                                             .address_count = words->address_count,
@@ -322,8 +327,9 @@ static int run(const struct mount_words *words, struct background *background) {
                                             .encryption = words->encryption,
                                             .origin = origin.name,
                                             .patience_ns = words->patience_s * NS_PER_S,
-                                            .log = log_line};
-    struct own_mount_holder *holder = NULL;
+                                            .log = log_line,
+                                            .waits = tell_wait,
+                                            .waits_context = &holder};
     struct remote_client *client;
     struct fuse_mount *mount;
     int r;

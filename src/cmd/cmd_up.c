@@ -444,7 +444,8 @@ static int unmount_apart(const struct verb *verb, const char *path) {
     return r == 0 ? EXIT_OK : verb_fail(verb, "%s cannot be unmounted: %s", path, err_text(r));
 }
 
-/* The path goes along: one within the mount, or the data's directory, is no mount point. */
+/* The path goes along: one within the mount, or the data's directory, is no mount point. Where the
+ * mount waits for its cluster nothing is there, or a dead one: its daemon ends that. */
 static int run_umount(const struct verb *verb, int argc, char **argv) {
     char directory[FIND_PATH_BYTES];
     struct find_words words = {.what = NULL};
@@ -463,7 +464,7 @@ static int run_umount(const struct verb *verb, int argc, char **argv) {
     }
     status = find_cluster(verb, words.what, directory);
     status = status != EXIT_OK ? status : find_path(verb, words.what, &path);
-    if (status == EXIT_OK && mount_is_apart(directory, path)) {
+    if (status == EXIT_OK && !find_waits_at(directory, path) && mount_is_apart(directory, path)) {
         status = unmount_apart(verb, path);
         free(path);
         return status;

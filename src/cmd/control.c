@@ -1,5 +1,6 @@
 /* Dispatch of control requests. */
 #include "cmd/control.h"
+#include "cmd/control_waits.h"
 #include "cmd/daemon.h"
 #include "cmd/daemon_mount.h"
 #include "cmd/verb.h"
@@ -73,12 +74,22 @@ struct fuse_mount *control_mount_take(struct control *control) {
     return mount;
 }
 
-/* umount PATH */
+/* umount PATH; of one that waits, also by its directory. */
 static int control_umount(struct control *control, struct control_socket_connection *connection,
                           size_t argument_count, char **arguments) {
+    const char *waits = control_waits_place(control);
     struct own_mount mount;
 
+    if (waits && argument_count == 2 &&
+        (strcmp(arguments[1], waits) == 0 || strcmp(arguments[1], control->directory) == 0)) {
+        return daemon_unmount(control, connection);
+    }
     daemon_mounted_at(control, &mount);
+    if (mount.state == OWN_MOUNT_NONE && waits) {
+        control_print(connection, "%s is not where the mount waits, %s is\n",
+                      argument_count < 2 ? "that" : arguments[1], waits);
+        return EXIT_FAILED;
+    }
     if (mount.state == OWN_MOUNT_NONE) {
         control_print(connection, "%s is not mounted\n", control->directory);
         return EXIT_FAILED;
@@ -124,12 +135,15 @@ static int control_mount(struct control *control, struct control_socket_connecti
         wanted = MOUNT_WANTED;
         local_cluster_rest(control->cluster);
     }
-    if (stage == MOUNT_FAILED) {
+    if (stage == MOUNT_FAILED || stage == MOUNT_GIVEN_UP) {
         control_print(connection, "%s\n", control->mount_problem);
         return EXIT_FAILED;
     }
     if (stage == MOUNT_WAITS) {
-        control_print(connection, "%s: " MOUNT_WAITS_TEXT "\n", control->directory, arguments[1]);
+        char text[512];
+
+        control_waits_text(control, text);
+        control_print(connection, "%s: %s\n", control->directory, text);
         return EXIT_PARTLY;
     }
     control_print(connection, "%s: mounted at %s\n", control->directory, arguments[1]);
@@ -172,13 +186,17 @@ int control_here(struct control *control, struct control_socket_connection *conn
     return EXIT_OK;
 }
 
+/* mount-point: where it is; mount-point --waits: where one waits. Empty: nowhere. */
 static int control_mount_point(struct control *control,
                                struct control_socket_connection *connection, size_t argument_count,
                                char **arguments) {
+    const char *waits = control_waits_place(control);
     struct own_mount mount;
 
-    (void)argument_count;
-    (void)arguments;
+    if (control_has_word(argument_count, arguments, "--waits")) {
+        control_print(connection, "%s", waits ? waits : "");
+        return EXIT_OK;
+    }
     daemon_mounted_at(control, &mount);
     control_print(connection, "%s", mount.state == OWN_MOUNT_LIVES ? mount.place : "");
     return EXIT_OK;

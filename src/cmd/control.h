@@ -13,6 +13,7 @@ enum control_mount_stage {
     MOUNT_NONE,
     MOUNT_MADE,
     MOUNT_FAILED,
+    MOUNT_GIVEN_UP, /* by `shoal umount`, while it was waited for */
     MOUNT_ASKED,
     MOUNT_WANTED,
     MOUNT_BEGUN,
@@ -28,6 +29,9 @@ struct control {
     const char *_Atomic mount_point; /* never freed, as bench reads it at any time */
     atomic_uint mount_stage;         /* enum control_mount_stage */
     atomic_bool mount_unwanted;      /* what is pending is to be given up */
+    const char *_Atomic mount_place; /* where it is, or is to be; never freed: anybody reads it */
+    _Atomic uint64_t mount_since_ns; /* when that was begun */
+    atomic_int mount_result;         /* of the last try in this process: why it waits */
     const char *mount_wanted;
     char mount_problem[512];
     struct program *mount_program; /* that mounts; this and the next three: the first thread's */

@@ -4,6 +4,7 @@
 #include "cmd/control_nodes.h"
 #include "cmd/control_shares.h"
 #include "cmd/control_targets.h"
+#include "cmd/control_waits.h"
 #include "cmd/daemon_mount.h"
 #include "cmd/verb.h"
 #include "env/errno_map.h"
@@ -254,11 +255,12 @@ static json_t *status_json(struct control *control) {
     if (mount.state == OWN_MOUNT_LIVES) {
         json_array_append_new(mounts, mount_json(&mount));
     }
-    return json_pack("{s:s, s:i, s:o, s:o, s:n, s:o, s:o, s:o, s:o}", "directory",
+    return json_pack("{s:s, s:i, s:o, s:o, s:n, s:o, s:o, s:o, s:o, s:o}", "directory",
                      control->directory, "process", process_own_id(), "node", node_json(control),
-                     "managers", managers_json(control), "key_file", "mounts", mounts, "targets",
-                     targets_json(control), "cluster_targets", control_targets_json(control),
-                     "shares_met", control_shares_json(control));
+                     "managers", managers_json(control), "key_file", "mounts", mounts,
+                     "mount_waits", control_waits_json(control), "targets", targets_json(control),
+                     "cluster_targets", control_targets_json(control), "shares_met",
+                     control_shares_json(control));
 }
 
 #define CLOCK_SAID_NS NS_PER_S
@@ -382,9 +384,10 @@ static void print_mount(struct control *control, struct control_socket_connectio
     daemon_mounted_at(control, &mount);
     control_print(connection, "mounted    %s\n",
                   mount.state == OWN_MOUNT_LIVES ? mount.place : "-");
-    if (mount.state != OWN_MOUNT_LIVES && daemon_mount_waits(control)) {
-        control_print(connection, "           waits for its cluster\n");
-    } else if (mount.state == OWN_MOUNT_LEFT) {
+    if (mount.state != OWN_MOUNT_LIVES && control_waits_print(control, connection)) {
+        return;
+    }
+    if (mount.state == OWN_MOUNT_LEFT) {
         control_print(connection,
                       "           the process of the mount at %s has died: `shoal up %s` mounts "
                       "again\n",

@@ -3,6 +3,7 @@
 #include "check/scrub.h"
 #include "cmd/control.h"
 #include "cmd/control_nodes.h"
+#include "cmd/control_waits.h"
 #include "cmd/daemon_mount.h"
 #include "cmd/fsck_report.h"
 #include "cmd/verb.h"
@@ -231,6 +232,7 @@ static void registry_leave(void) {
 static void report_ready(const struct daemon_options *options, struct control *control) {
     char message[BACKGROUND_MESSAGE_BYTES];
     char roles[256];
+    char text[512] = "";
     struct own_mount mount;
     const struct config *config = local_cluster_config(control->cluster);
     struct local_recovery recovery = local_cluster_recovery(control->cluster);
@@ -253,14 +255,18 @@ static void report_ready(const struct daemon_options *options, struct control *c
         options->directory, roles, config->mdt_count, config->mdt_count == 1 ? "" : "s",
         config->ost_count, config->ost_count == 1 ? "" : "s", is_mounted_now ? ", mounted at " : "",
         is_mounted_now ? mount.place : "");
+    bool is_given_up = atomic_load(&control->mount_stage) == MOUNT_GIVEN_UP;
     if (control->mount_waits) {
-        snprintf(message + size, sizeof message - (size_t)size, "; " MOUNT_WAITS_TEXT,
-                 control->mount_waits);
+        control_waits_text(control, text);
+    } else if (is_given_up) {
+        daemon_mount_print_given_up(options->mount_point, text);
+    }
+    if (text[0]) {
+        snprintf(message + size, sizeof message - (size_t)size, "; %s", text);
     }
     daemon_log("%s, process %d", message, process_own_id());
     if (options->background) {
-        background_report(options->background, control->mount_waits ? EXIT_PARTLY : EXIT_OK,
-                          message);
+        background_report(options->background, text[0] ? EXIT_PARTLY : EXIT_OK, message);
     }
 }
 

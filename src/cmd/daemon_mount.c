@@ -1,5 +1,6 @@
 /* The contract is in daemon_mount.h. */
 #include "cmd/daemon_mount.h"
+#include "cmd/control_waits.h"
 #include "cmd/daemon.h"
 #include "cmd/find.h"
 #include "cmd/verb.h"
@@ -13,8 +14,8 @@
 #include <string.h>
 
 enum { ENTRY_TIMEOUT_NS = 1000000000, OPTIONS_BYTES = 512 };
-/* Beside 0 and errors: the cluster has not answered yet, and the same call goes on. */
-enum { LATER = 1 };
+/* Beside 0 and errors. LATER: the cluster has not answered yet, and the same call goes on. */
+enum { LATER = 1, GIVEN_UP = 2 };
 /* How long its process may take to end its session. */
 #define LEAVE_NS (30 * NS_PER_S)
 /* How often it is said of one that waits; of one that could not be made it is tried as often. */
@@ -35,6 +36,7 @@ static int begin_session(struct control *control, char problem[512]) {
         local_cluster_client_begin(control->cluster, is_first ? patience_of(config) : SESSION_NS);
 
     if (!is_first && (r == -ERR_TIMED_OUT || r == -ERR_TOO_MANY_SESSIONS)) {
+        atomic_store(&control->mount_result, r);
         return LATER;
     }
     if (r == -ERR_TIMED_OUT) {
@@ -135,6 +137,7 @@ static int program_run(struct control *control, const char *mount_point, char pr
                            NULL};
 
     options_print(config, options);
+    own_mount_wait_forget(control->directory);
     int r = program_start("shoal", words, &control->mount_program);
     if (r < 0) {
         snprintf(problem, 512, "the process of the mount cannot be started: %s",
@@ -178,6 +181,22 @@ static bool is_given_up(struct control *control) {
     return atomic_load(&control->stop_wanted) || atomic_load(&control->mount_unwanted);
 }
 
+void daemon_mount_print_given_up(const char *mount_point, char ret_text[512]) {
+    snprintf(ret_text, 512,
+             "the mount at %.300s waits no more, as `shoal umount` asked: nothing is there",
+             mount_point);
+}
+
+/* By a stop of the daemon, or by `shoal umount`. */
+static int given_up(struct control *control, const char *mount_point, char problem[512]) {
+    if (atomic_load(&control->stop_wanted)) {
+        snprintf(problem, 512, "%s is stopping", control->directory);
+        return -ERR_CLOSED;
+    }
+    daemon_mount_print_given_up(mount_point, problem);
+    return GIVEN_UP;
+}
+
 static int start_until(struct control *control, const char *mount_point, uint64_t end_ns,
                        char problem[512]) {
     bool is_apart = config_mounts_apart(local_cluster_config(control->cluster));
@@ -192,8 +211,7 @@ static int start_until(struct control *control, const char *mount_point, uint64_
         }
         if (is_given_up(control)) {
             program_close(TAKE_PTR(control->mount_program));
-            snprintf(problem, 512, "%s is stopping", control->directory);
-            return -ERR_CLOSED;
+            return given_up(control, mount_point, problem);
         }
         if (env_now_ns(env) >= end_ns) {
             return r;
@@ -202,7 +220,19 @@ static int start_until(struct control *control, const char *mount_point, uint64_
     }
 }
 
+/* Those who ask meanwhile read the one before: it stays, and the same one is not made anew. */
+static void place_tell(struct control *control, const char *mount_point) {
+    const char *before = atomic_load(&control->mount_place);
+
+    atomic_store(&control->mount_since_ns, env_now_ns(local_cluster_env(control->cluster)));
+    atomic_store(&control->mount_result, 0);
+    if (!before || strcmp(before, mount_point) != 0) {
+        atomic_store(&control->mount_place, strdup(mount_point));
+    }
+}
+
 int daemon_mount_start(struct control *control, const char *mount_point, char problem[512]) {
+    place_tell(control, mount_point);
     const struct config *config = local_cluster_config(control->cluster);
     uint64_t now_ns = env_now_ns(local_cluster_env(control->cluster));
     uint64_t end_ns = config_is_first(config) ? UINT64_MAX : now_ns + patience_of(config);
@@ -220,8 +250,10 @@ int daemon_mount_start(struct control *control, const char *mount_point, char pr
         r = -ERR_NO_MEMORY;
         snprintf(problem, 512, "%s", err_text(r));
     }
-    atomic_store(&control->mount_stage, r < 0 ? MOUNT_FAILED : MOUNT_MADE);
-    return r;
+    atomic_store(&control->mount_stage, r < 0           ? MOUNT_FAILED
+                                        : r == GIVEN_UP ? MOUNT_GIVEN_UP
+                                                        : MOUNT_MADE);
+    return r == GIVEN_UP ? 0 : r;
 }
 
 static void wait_end(struct control *control, enum control_mount_stage stage) {
@@ -236,7 +268,7 @@ static void wait_end(struct control *control, enum control_mount_stage stage) {
 void daemon_mount_give_up(struct control *control) {
     program_close(TAKE_PTR(control->mount_program));
     if (control->mount_waits) {
-        wait_end(control, MOUNT_FAILED);
+        wait_end(control, MOUNT_GIVEN_UP);
     }
 }
 
@@ -248,6 +280,10 @@ void daemon_mount_go_on(struct control *control) {
         return;
     }
     if (is_given_up(control)) {
+        if (!atomic_load(&control->stop_wanted)) {
+            daemon_mount_print_given_up(control->mount_waits, problem);
+            daemon_log("%s: %s", control->directory, problem);
+        }
         daemon_mount_give_up(control);
         return;
     }
@@ -263,13 +299,27 @@ void daemon_mount_go_on(struct control *control) {
         control->mount_try_ns = now_ns + SAY_NS;
         control->mount_say_ns = control->mount_try_ns + SAY_NS;
     } else if (now_ns >= control->mount_say_ns) {
-        daemon_log("%s: " MOUNT_WAITS_TEXT, control->directory, control->mount_waits);
+        control_waits_text(control, problem);
+        daemon_log("%s: %s", control->directory, problem);
         control->mount_say_ns = now_ns + SAY_NS;
     }
 }
 
 bool daemon_mount_waits(struct control *control) {
     return atomic_load(&control->mount_stage) >= MOUNT_BEGUN;
+}
+
+static void started_tell(struct control *control, const char *mount_point) {
+    char text[512];
+
+    if (control->mount_waits) {
+        control_waits_text(control, text);
+        daemon_log("%s: %s", control->directory, text);
+    } else if (atomic_load(&control->mount_stage) == MOUNT_GIVEN_UP) {
+        daemon_log("%s: %s", control->directory, control->mount_problem);
+    } else {
+        daemon_log("%s: mounted at %s", control->directory, mount_point);
+    }
 }
 
 /* What `shoal up` asks of one that runs, in place of the one before, of which nothing is left but
@@ -288,8 +338,7 @@ void daemon_mount_wanted(struct control *control) {
         return;
     }
     if (daemon_mount_start(control, mount_point, control->mount_problem) == 0) {
-        daemon_log(control->mount_waits ? "%s: " MOUNT_WAITS_TEXT : "%s: mounted at %s",
-                   control->directory, mount_point);
+        started_tell(control, mount_point);
     }
     if (control->mount_point != mount_point) {
         free(mount_point);

@@ -133,11 +133,11 @@ static void note_denied(struct search *search, int r) {
 }
 
 /* The text, for the caller to free, is empty where nothing is mounted. */
-static int ask_mount_point(const char *directory, struct text *ret_text) {
-    const char *const arguments[] = {"mount-point"};
+static int ask_mount_point(const char *directory, bool waits, struct text *ret_text) {
+    const char *const arguments[] = {"mount-point", "--waits"};
     const struct control_socket_request request = {.directory = directory,
                                                    .name = LOCAL_CONTROL_NAME,
-                                                   .argument_count = 1,
+                                                   .argument_count = waits ? 2 : 1,
                                                    .arguments = arguments,
                                                    .silence_ms_max = SILENCE_MS,
                                                    .answer_bytes_max = MOUNT_POINT_BYTES_MAX,
@@ -151,32 +151,40 @@ static int ask_mount_point(const char *directory, struct text *ret_text) {
 
 bool find_is_unmounted(const char *directory) {
     struct text text = {NULL, 0};
-    int r = ask_mount_point(directory, &text);
+    int r = ask_mount_point(directory, false, &text);
 
     free(text.data);
     return r == 0 && text.size == 0;
 }
 
-bool find_is_mounted_at(const char *directory, const char *path) {
+static bool is_told(const char *directory, bool waits, const char *path) {
     struct text text = {NULL, 0};
-    int r = ask_mount_point(directory, &text);
+    int r = ask_mount_point(directory, waits, &text);
     bool is = r == 0 && text.size > 0 && strcmp(text.data, path) == 0;
 
     free(text.data);
     return is;
 }
 
-/* Whether the cluster's mount is, or is above, the path. */
+bool find_is_mounted_at(const char *directory, const char *path) {
+    return is_told(directory, false, path);
+}
+
+bool find_waits_at(const char *directory, const char *path) {
+    return is_told(directory, true, path);
+}
+
+/* Whether the cluster's mount is, or is above, the path; or waits there. */
 static bool is_mounted_above(struct search *search, const char *directory, const char *path) {
     struct text text = {NULL, 0};
-    int r = ask_mount_point(directory, &text);
+    int r = ask_mount_point(directory, false, &text);
     bool above = r == 0 && text.size > 0 && strncmp(path, text.data, text.size) == 0 &&
                  (path[text.size] == '/' || path[text.size] == '\0' || text.size == 1);
 
     note_denied(search, r);
     search->silent = search->silent || r < 0;
     free(text.data);
-    return above;
+    return above || (r == 0 && find_waits_at(directory, path));
 }
 
 /* A killed daemon leaves its entry, and its number may have become somebody else's; the lock on its

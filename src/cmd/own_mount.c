@@ -12,9 +12,12 @@
 #define LOCK_NAME "mount.lock"
 #define PLACE_NAME "mount.place"
 #define CHANNEL_NAME "mount.channel"
+#define WAITS_NAME "mount.waits"
+#define WAITS_FULL "full"
+#define WAITS_SILENT "silent"
 #define TELL_NS (10 * NS_PER_S)
 /* Who only looks at a lock has it for a moment. */
-enum { TAKE_TRIES = 1000 };
+enum { TAKE_TRIES = 1000, WAITS_BYTES = 16 };
 
 static int place_read(struct env *env, char place[FIND_PATH_BYTES]) {
     char *text;
@@ -193,6 +196,7 @@ struct own_mount_holder {
     struct folder_lock *lock;
     bool has_place;
     bool has_told;
+    int told_wait; /* 0: none */
     uint64_t told_ns;
     struct own_mount_channel told;
     char directory[FIND_PATH_BYTES];
@@ -268,6 +272,45 @@ void own_mount_tell(struct own_mount_holder *holder, const struct fuse_mount *mo
     }
     holder->has_told = true;
     holder->told_ns = env_now_ns(holder->env);
+}
+
+void own_mount_tell_wait(struct own_mount_holder *holder, int result) {
+    const char *word = result == -ERR_TOO_MANY_SESSIONS ? WAITS_FULL : WAITS_SILENT;
+
+    if (holder && holder->told_wait != result) {
+        (void)!folder_file_note(holder->env, WAITS_NAME, word, strlen(word));
+        holder->told_wait = result;
+    }
+}
+
+int own_mount_wait_read(const char *directory) {
+    const struct env_linux_options options = {.root = directory};
+    struct env *env;
+    char *text;
+    size_t size;
+    int result = 0;
+
+    if (env_linux_new(&options, &env) < 0) {
+        return 0;
+    }
+    if (folder_file_read(env, WAITS_NAME, WAITS_BYTES, &text, &size) == 0) {
+        result = strcmp(text, WAITS_FULL) == 0     ? -ERR_TOO_MANY_SESSIONS
+                 : strcmp(text, WAITS_SILENT) == 0 ? -ERR_TIMED_OUT
+                                                   : 0;
+        free(text);
+    }
+    env_linux_free(env);
+    return result;
+}
+
+void own_mount_wait_forget(const char *directory) {
+    const struct env_linux_options options = {.root = directory};
+    struct env *env;
+
+    if (env_linux_new(&options, &env) == 0) {
+        (void)!env->ops->file_remove(env, WAITS_NAME);
+        env_linux_free(env);
+    }
 }
 
 /* A dead mount that was there before is there still if no other came in its place. */

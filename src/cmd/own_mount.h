@@ -4,6 +4,7 @@
  *     DIR/mount.lock    held by that process
  *     DIR/mount.place   where it mounts: from before until it has taken the mount away
  *     DIR/mount.channel what its requests come by, and what it counts of that, now and then
+ *     DIR/mount.waits   while it has no session: why
  *
  * Nothing here waits for a mount that does not answer. Threads: any. */
 #pragma once
@@ -57,5 +58,11 @@ MUST_CHECK int own_mount_take(const char *directory, const char *place,
 /* Tells who looks what it is served by: at first, and as often as one likes. What can't be told is
  * not. Takes no holder (NULL), too. */
 void own_mount_tell(struct own_mount_holder *holder, const struct fuse_mount *mount);
+/* For the daemon that waits for it: why it has no session yet, an error. Takes no holder, too. */
+void own_mount_tell_wait(struct own_mount_holder *holder, int result);
+/* What was told so last: -ERR_TOO_MANY_SESSIONS or -ERR_TIMED_OUT, or 0, nothing. */
+int own_mount_wait_read(const char *directory);
+/* Before a process is started that may tell. */
+void own_mount_wait_forget(const char *directory);
 /* Takes NULL. */
 void own_mount_leave(struct own_mount_holder *holder);

@@ -282,6 +282,9 @@ static int begin(struct remote_client *client, const struct remote_client_option
         client_start(client->client, waiting_done, &client->begin);
         r = wait_for(client, &client->begin, end_ns - MIN(end_ns, now_ns));
         was_full = was_full || r == -ERR_TOO_MANY_SESSIONS;
+        if (r < 0 && options->waits) {
+            options->waits(options->waits_context, r);
+        }
     } while ((r == -ERR_TOO_MANY_SESSIONS || r == -ERR_TIMED_OUT) && rest(client, end_ns));
     return r == -ERR_TIMED_OUT && was_full ? -ERR_TOO_MANY_SESSIONS : r;
 }

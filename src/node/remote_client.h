@@ -25,6 +25,9 @@ struct remote_client_options {
     uint64_t patience_ns; /* that a request waits for a daemon that is away; 0: 120 s */
     uint64_t begin_ns;    /* that the first answer is waited for; 0: as patience */
     void (*log)(const char *line);
+    /* Each time that no session could be begun, and it is tried again: why. NULL: nobody asks. */
+    void (*waits)(void *context, int result);
+    void *waits_context;
 };
 
 /* Begins the session. On failure problem has one line. */

@@ -50,7 +50,7 @@ DRIVERS = {"quickstart": 3, "posix": 4, "kill": 1, "power": 9, "fsck": 5, "refus
            "counts": 20, "attack": 21, "versions": 22, "lost": 23, "doctor": 24,
            "guard": 25, "fsx": 26, "storm": 27, "limits": 28, "damage": 29, "channel": 33,
            "flight": 30, "fsck_away": 31,
-           "rebuild": 32}
+           "rebuild": 32, "starts": 34}
 PLANNER = {"run": 10, "docs": 11, "page": 12}
 
 # Runs from `up` on; $RUNS says where it is mounted.

@@ -1,0 +1,184 @@
+#!/usr/bin/python3
+"""Mounts that are not there yet, or not any more, and daemons in the foreground: what is said of
+them, and what ends them.
+
+Usage: starts.py SHOAL [TEST...]
+
+SHOAL is the command; shoald lies beside it. The last line counts.
+"""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import cluster as clusters
+from cluster import Failed
+from driver import drive
+from files_load import wait_until
+from nodes import (AT_ONCE_S, QUICK_S, Nodes, comes_without_its_mount, known_to_manager,
+                   own_process, put, same, status, told)
+
+SESSIONS = 16
+WAYS = ("apart", "inside")
+
+
+def expect(holds, why):
+    if not holds:
+        raise Failed(why)
+
+
+class Configured:
+    """The shoal.conf of a node, and what a test adds to it."""
+
+    def __init__(self, node):
+        self.node = node
+        with open(node.path("shoal.conf"), encoding="ascii") as file:
+            self.text = file.read()
+
+    def mounts(self, way, patience_s):
+        with open(self.node.path("shoal.conf"), "w", encoding="ascii") as file:
+            file.write(f"{self.text}\n[mount]\nmount = {way}\nmount_point = {self.node.mount}\n"
+                       f"\n[limits]\nrequest_timeout_ms = {patience_s * 1000}\n")
+
+
+def json_of(node):
+    """Also where other nodes are away."""
+    code, text, error = told(node, "status", node.directory, "--json")
+    expect(code in (0, 3), f"status: {code}, {error}")
+    return json.loads(text)
+
+
+def says_that_it_waits(node, asks, why, text_of_why):
+    """In the table, and in JSON; for how long, whom it asks, and why."""
+    _, text, error = told(node, "status", node.directory)
+    line = re.search(rf"\nmounted    -\n +the mount at {re.escape(node.mount)} waits for its "
+                     rf"cluster since (\d+) s, asks {re.escape(asks + text_of_why)}", text)
+    expect(line, f"status of a node whose mount waits: {text} {error}")
+    row = json_of(node)
+    waits = row["mount_waits"]
+    expect(row["mounts"] == [] and waits and waits["path"] == node.mount and
+           waits["for_s"] >= int(line[1]) and waits["asks"] == asks and waits["why"] == why,
+           f"status --json of a node whose mount waits: {waits}, {row['mounts']}")
+
+
+def waits_no_more(node):
+    """Its daemon serves."""
+    row = json_of(node)
+    _, text, _ = told(node, "status", node.directory)
+    expect(row["mounts"] == [] and row["mount_waits"] is None and "waits" not in text and
+           node.process() is not None and not os.path.ismount(node.mount),
+           f"a node whose mount waits no more: {row['mount_waits']}, {row['mounts']}, {text}")
+
+
+def up_is_told_of_an_umount(node):
+    """`up` that still waits itself; the daemon goes on."""
+    with clusters.child([node.shoal, "up", node.directory], stdout=subprocess.PIPE,
+                        stderr=subprocess.PIPE, text=True) as up:
+        wait_until(lambda: told(node, "status", node.directory)[0] == 3 and
+                   json_of(node)["mount_waits"], "the mount that waits")
+        code, _, error = told(node, "umount", node.mount)
+        expect(code == 0, f"umount of a mount that `up` waits for: {code}, {error}")
+        text, error = up.communicate(timeout=QUICK_S)
+    expect(up.returncode == 3 and "waits no more, as `shoal umount` asked" in text,
+           f"up of a mount that waits no more: {up.returncode}, {text} {error}")
+    waits_no_more(node)
+
+
+def a_waiting_mount_is_told_and_ended(nodes):
+    """By `shoal umount`, by its mount point and by its directory, which leaves the node; it is
+    mounted when it is asked for anew."""
+    nodes.start()
+    first, node = nodes.all()
+    content = put(os.path.join(first.mount, "file"), 6 * clusters.MIB)
+    conf = Configured(node)
+    silent = ", which does not answer: is the first node up?"
+    for way in WAYS:
+        node.stop()
+        conf.mounts(way, AT_ONCE_S)
+        node.start()
+        serves = own_process(node)
+        for one in nodes.all():
+            one.kill()
+        # It leaves a dead mount there, which goes, too.
+        clusters.end_process(serves)
+        comes_without_its_mount(node)
+        says_that_it_waits(node, first.source, "silent", silent)
+        code, _, error = told(node, "umount", first.directory)
+        expect(code == 1 and error.count("\n") == 1, f"umount of one that is down: {code}, {error}")
+        code, _, error = told(node, "umount", node.mount)
+        expect(code == 0 and error == "", f"umount of a mount that waits: {code}, {error}")
+        waits_no_more(node)
+        code, _, error = told(node, "umount", node.directory)
+        expect(code == 1 and "is not mounted" in error, f"umount once more: {code}, {error}")
+        node.stop()
+        comes_without_its_mount(node)
+        code, _, error = told(node, "umount", node.directory)
+        expect(code == 0, f"umount of the directory of one that waits: {code}, {error}")
+        waits_no_more(node)
+        node.stop()
+        conf.mounts(way, 12 * QUICK_S)
+        up_is_told_of_an_umount(node)
+        first.start()
+        known_to_manager(node)
+        waits_no_more(node)
+        code, _, error = told(node, "up", node.directory, "--mount", node.mount)
+        expect(code == 0, f"up of one whose mount was given up: {code}, {error}")
+        same(os.path.join(node.mount, "file"), content)
+        with open(node.path("shoal.log"), encoding="utf-8") as file:
+            text = file.read()
+        expect(f"the mount at {node.mount} waits no more" in text and
+               f"asks {first.source}{silent}" in text, f"its log: {text}")
+
+
+def fill_sessions(first, mounted):
+    """By mounts, whose places are added."""
+    for _ in range(SESSIONS):
+        place = os.path.join(first.top, f"mount-full-{len(mounted)}")
+        os.makedirs(place, exist_ok=True)
+        code, _, error = told(first, "mount", first.directory, place, "-o", "patience=2")
+        if code != 0:
+            expect(mounted and "raise sessions_max" in error, f"mount: {code}, {error}")
+            return
+        mounted.append(place)
+    raise Failed(f"{len(mounted)} mounts find a place")
+
+
+def a_full_cluster_is_told_from_a_silent_one(nodes):
+    """A mount waits for a place for its session, and gets it when another one ends."""
+    first, node = nodes.all()
+    with open(first.path("shoal.conf"), "a", encoding="ascii") as file:
+        file.write(f"\n[limits]\nsessions_max = {SESSIONS}\n")
+    nodes.start()
+    conf = Configured(node)
+    mounted = []
+    for way in WAYS:
+        node.stop()
+        conf.mounts(way, AT_ONCE_S)
+        fill_sessions(first, mounted)
+        code, text, error = told(node, "up", node.directory)
+        expect(code == 3 and "waits for its cluster" in text, f"up: {code}, {text} {error}")
+        wait_until(lambda: (json_of(node)["mount_waits"] or {}).get("why") == "full",
+                   "word of a full cluster")
+        says_that_it_waits(node, first.source, "full", ", which has as many sessions as it takes")
+        code, _, error = told(first, "umount", mounted.pop())
+        expect(code == 0, f"umount: {error}")
+        wait_until(lambda: status(node)["mounts"], "the mount that has a place")
+        expect(status(node)["mount_waits"] is None, "it still says that it waits")
+
+
+TESTS = [a_waiting_mount_is_told_and_ended, a_full_cluster_is_told_from_a_silent_one]
+
+
+def main():
+    def play(test):
+        with Nodes(sys.argv[1], count=2) as nodes:
+            test(nodes)
+
+    return drive(__doc__, TESTS, play)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
