@@ -74,6 +74,12 @@ struct fuse_mount *control_mount_take(struct control *control) {
     return mount;
 }
 
+/* Whether the mount of this process is there, dead, at the first word behind the verb. */
+static bool died_at(struct control *control, size_t argument_count, char **arguments) {
+    return atomic_load(&control->mount_end) != MOUNT_END_NONE && argument_count == 2 &&
+           strcmp(arguments[1], atomic_load(&control->mount_point)) == 0;
+}
+
 /* umount PATH; of one that waits, also by its directory. */
 static int control_umount(struct control *control, struct control_socket_connection *connection,
                           size_t argument_count, char **arguments) {
@@ -82,13 +88,16 @@ static int control_umount(struct control *control, struct control_socket_connect
 
     if (waits && argument_count == 2 &&
         (strcmp(arguments[1], waits) == 0 || strcmp(arguments[1], control->directory) == 0)) {
-        return daemon_unmount(control, connection);
+        return daemon_unmount(control, connection, UNWANTED_BY_UMOUNT);
     }
     daemon_mounted_at(control, &mount);
     if (mount.state == OWN_MOUNT_NONE && waits) {
         control_print(connection, "%s is not where the mount waits, %s is\n",
                       argument_count < 2 ? "that" : arguments[1], waits);
         return EXIT_FAILED;
+    }
+    if (mount.state == OWN_MOUNT_NONE && died_at(control, argument_count, arguments)) {
+        return daemon_unmount(control, connection, UNWANTED_BY_UMOUNT);
     }
     if (mount.state == OWN_MOUNT_NONE) {
         control_print(connection, "%s is not mounted\n", control->directory);
@@ -99,7 +108,7 @@ static int control_umount(struct control *control, struct control_socket_connect
                       argument_count < 2 ? "that" : arguments[1], mount.place);
         return EXIT_FAILED;
     }
-    return daemon_unmount(control, connection);
+    return daemon_unmount(control, connection, UNWANTED_BY_UMOUNT);
 }
 
 /* mount PATH: where a cluster that runs is mounted from now on. Whoever asks first is served. */
@@ -158,7 +167,7 @@ static int control_down(struct control *control, struct control_socket_connectio
                         size_t argument_count, char **arguments) {
     (void)argument_count;
     (void)arguments;
-    if (daemon_unmount(control, connection) != EXIT_OK) {
+    if (daemon_unmount(control, connection, UNWANTED_BY_DOWN) != EXIT_OK) {
         return EXIT_FAILED;
     }
     atomic_store(&control->stop_wanted, true);
@@ -186,7 +195,7 @@ int control_here(struct control *control, struct control_socket_connection *conn
     return EXIT_OK;
 }
 
-/* mount-point: where it is; mount-point --waits: where one waits. Empty: nowhere. */
+/* mount-point: where it is; mount-point --waits: where one waits, or is dead. Empty: nowhere. */
 static int control_mount_point(struct control *control,
                                struct control_socket_connection *connection, size_t argument_count,
                                char **arguments) {
@@ -194,7 +203,12 @@ static int control_mount_point(struct control *control,
     struct own_mount mount;
 
     if (control_has_word(argument_count, arguments, "--waits")) {
-        control_print(connection, "%s", waits ? waits : "");
+        bool is_dead = atomic_load(&control->mount_end) != MOUNT_END_NONE;
+
+        control_print(connection, "%s",
+                      waits     ? waits
+                      : is_dead ? atomic_load(&control->mount_point)
+                                : "");
         return EXIT_OK;
     }
     daemon_mounted_at(control, &mount);

@@ -20,6 +20,12 @@ enum control_mount_stage {
     MOUNT_WAITS
 };
 
+enum control_unwanted { UNWANTED_NOT, UNWANTED_BY_UMOUNT, UNWANTED_BY_DOWN };
+
+/* Of a mount in this process: CUT, its connection, so that it is there and dead; REFUSED: likewise,
+ * as the kernel refused what served it. */
+enum control_mount_end { MOUNT_END_NONE, MOUNT_END_CUT, MOUNT_END_REFUSED };
+
 struct control {
     struct local_cluster *cluster;
     struct fuse_mount *_Atomic mount; /* the first thread's; others get and put it. NULL: none */
@@ -28,10 +34,11 @@ struct control {
     const char *directory;
     const char *_Atomic mount_point; /* never freed, as bench reads it at any time */
     atomic_uint mount_stage;         /* enum control_mount_stage */
-    atomic_bool mount_unwanted;      /* what is pending is to be given up */
+    atomic_uint mount_unwanted;      /* enum control_unwanted: what is pending is to be given up */
     const char *_Atomic mount_place; /* where it is, or is to be; never freed: anybody reads it */
     _Atomic uint64_t mount_since_ns; /* when that was begun */
     atomic_int mount_result;         /* of the last try in this process: why it waits */
+    atomic_uint mount_end;           /* enum control_mount_end */
     const char *mount_wanted;
     char mount_problem[512];
     struct program *mount_program; /* that mounts; this and the next three: the first thread's */

@@ -255,12 +255,12 @@ static json_t *status_json(struct control *control) {
     if (mount.state == OWN_MOUNT_LIVES) {
         json_array_append_new(mounts, mount_json(&mount));
     }
-    return json_pack("{s:s, s:i, s:o, s:o, s:n, s:o, s:o, s:o, s:o, s:o}", "directory",
-                     control->directory, "process", process_own_id(), "node", node_json(control),
-                     "managers", managers_json(control), "key_file", "mounts", mounts,
-                     "mount_waits", control_waits_json(control), "targets", targets_json(control),
-                     "cluster_targets", control_targets_json(control), "shares_met",
-                     control_shares_json(control));
+    return json_pack(
+        "{s:s, s:i, s:o, s:o, s:n, s:o, s:o, s:o, s:o, s:o, s:o}", "directory", control->directory,
+        "process", process_own_id(), "node", node_json(control), "managers", managers_json(control),
+        "key_file", "mounts", mounts, "mount_waits", control_waits_json(control), "mount_ended",
+        control_ended_json(control), "targets", targets_json(control), "cluster_targets",
+        control_targets_json(control), "shares_met", control_shares_json(control));
 }
 
 #define CLOCK_SAID_NS NS_PER_S

@@ -88,13 +88,47 @@ void control_waits_text(struct control *control, char ret_text[512]) {
              wait.asks[0] ? why_texts[wait.why] : "");
 }
 
+bool control_ended_text(struct control *control, char ret_text[512]) {
+    unsigned end = atomic_load(&control->mount_end);
+    const char *place = atomic_load(&control->mount_point);
+    struct fuse_mount *mount = end == MOUNT_END_NONE ? NULL : control_mount_get(control);
+    const char *error = mount ? strerror(-fuse_mount_failure(mount)) : "";
+
+    if (mount) {
+        control_mount_put(control);
+    }
+    if (end == MOUNT_END_CUT) {
+        snprintf(ret_text, 512,
+                 "the mount at %.150s has died, as its connection with the kernel was cut: `shoal "
+                 "up %.100s --mount %.150s` mounts again",
+                 place, control->directory, place);
+    } else if (end == MOUNT_END_REFUSED) {
+        snprintf(ret_text, 512,
+                 "the mount at %.100s has died, as the kernel refuses what serves it over "
+                 "io_uring: %s: `shoal up %.100s --mount %.100s` mounts again, and channel = dev "
+                 "in shoal.conf goes without",
+                 place, error, control->directory, place);
+    }
+    return end != MOUNT_END_NONE;
+}
+
+json_t *control_ended_json(struct control *control) {
+    unsigned end = atomic_load(&control->mount_end);
+
+    return end == MOUNT_END_NONE
+               ? json_null()
+               : json_pack("{s:s, s:s}", "path", atomic_load(&control->mount_point), "why",
+                           end == MOUNT_END_REFUSED ? "refused" : "cut");
+}
+
 bool control_waits_print(struct control *control, struct control_socket_connection *connection) {
     char text[512];
 
-    if (!control_waits_place(control)) {
+    if (control_waits_place(control)) {
+        control_waits_text(control, text);
+    } else if (!control_ended_text(control, text)) {
         return false;
     }
-    control_waits_text(control, text);
     control_print(connection, "           %s\n", text);
     return true;
 }

@@ -294,6 +294,7 @@ static bool stop_came(struct control *control, uint64_t timeout_ns) {
     if (!atomic_load(&control->stop_wanted)) {
         daemon_mount_wanted(control);
         daemon_mount_go_on(control);
+        daemon_mount_watch(control);
     }
     return atomic_load(&control->stop_wanted);
 }

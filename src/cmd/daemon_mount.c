@@ -178,7 +178,8 @@ static bool is_given_up(struct control *control) {
     if (process_signal_wait(0, &signal_number) == 0) {
         atomic_store(&control->stop_wanted, true);
     }
-    return atomic_load(&control->stop_wanted) || atomic_load(&control->mount_unwanted);
+    return atomic_load(&control->stop_wanted) ||
+           atomic_load(&control->mount_unwanted) != UNWANTED_NOT;
 }
 
 void daemon_mount_print_given_up(const char *mount_point, char ret_text[512]) {
@@ -189,7 +190,8 @@ void daemon_mount_print_given_up(const char *mount_point, char ret_text[512]) {
 
 /* By a stop of the daemon, or by `shoal umount`. */
 static int given_up(struct control *control, const char *mount_point, char problem[512]) {
-    if (atomic_load(&control->stop_wanted)) {
+    if (atomic_load(&control->stop_wanted) ||
+        atomic_load(&control->mount_unwanted) == UNWANTED_BY_DOWN) {
         snprintf(problem, 512, "%s is stopping", control->directory);
         return -ERR_CLOSED;
     }
@@ -280,7 +282,7 @@ void daemon_mount_go_on(struct control *control) {
         return;
     }
     if (is_given_up(control)) {
-        if (!atomic_load(&control->stop_wanted)) {
+        if (atomic_load(&control->mount_unwanted) == UNWANTED_BY_UMOUNT) {
             daemon_mount_print_given_up(control->mount_waits, problem);
             daemon_log("%s: %s", control->directory, problem);
         }
@@ -302,6 +304,32 @@ void daemon_mount_go_on(struct control *control) {
         control_waits_text(control, problem);
         daemon_log("%s: %s", control->directory, problem);
         control->mount_say_ns = now_ns + SAY_NS;
+    }
+}
+
+/* One that is dead stays in the table of mounts; one that was taken away does not. */
+static bool is_left_dead(const char *place) {
+    bool is_mount_point = false;
+    char *text = NULL;
+
+    if (fuse_path_in_mount(place, &text, &is_mount_point)) {
+        free(text);
+    }
+    return is_mount_point && fuse_path_is_dead(place);
+}
+
+void daemon_mount_watch(struct control *control) {
+    struct fuse_mount *mount = atomic_load(&control->mount);
+    char text[512];
+
+    if (!mount || atomic_load(&control->mount_end) != MOUNT_END_NONE ||
+        !fuse_mount_has_died(mount) || !is_left_dead(control->mount_point)) {
+        return;
+    }
+    atomic_store(&control->mount_end,
+                 fuse_mount_failure(mount) < 0 ? MOUNT_END_REFUSED : MOUNT_END_CUT);
+    if (control_ended_text(control, text)) {
+        daemon_log("%s: %s", control->directory, text);
     }
 }
 
@@ -331,6 +359,7 @@ void daemon_mount_wanted(struct control *control) {
     if (!atomic_compare_exchange_strong(&control->mount_stage, &wanted, MOUNT_BEGUN)) {
         return;
     }
+    atomic_store(&control->mount_end, MOUNT_END_NONE);
     fuse_mount_stop(control_mount_take(control));
     mount_point = strdup(control->mount_wanted);
     if (!mount_point) {
@@ -377,6 +406,12 @@ static int detach_inside(struct control *control, char problem[512]) {
         r = fuse_mount_detach(mount);
         control_mount_put(control);
     }
+    if (r == 0 && atomic_load(&control->mount_end) != MOUNT_END_NONE) {
+        r = fuse_path_clear(place);
+    }
+    if (r == 0) {
+        atomic_store(&control->mount_end, MOUNT_END_NONE);
+    }
     if (r == -ERR_IN_USE) {
         own_mount_say_used(place, problem);
     } else if (r < 0) {
@@ -385,15 +420,16 @@ static int detach_inside(struct control *control, char problem[512]) {
     return r;
 }
 
-int daemon_unmount(struct control *control, struct control_socket_connection *connection) {
+int daemon_unmount(struct control *control, struct control_socket_connection *connection,
+                   enum control_unwanted by) {
     struct env *env = local_cluster_env(control->cluster);
     char problem[512];
 
-    atomic_store(&control->mount_unwanted, true);
+    atomic_store(&control->mount_unwanted, by);
     while (atomic_load(&control->mount_stage) >= MOUNT_ASKED) {
         local_cluster_rest(control->cluster);
     }
-    atomic_store(&control->mount_unwanted, false);
+    atomic_store(&control->mount_unwanted, UNWANTED_NOT);
     int r = detach_inside(control, problem);
     if (r == 0) {
         r = own_mount_detach(control->directory, problem);

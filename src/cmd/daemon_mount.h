@@ -18,6 +18,8 @@ MUST_CHECK int daemon_mount_start(struct control *control, const char *mount_poi
 void daemon_mount_wanted(struct control *control);
 /* One that waits is made when it can be; a line a minute says that it waits. To be called often. */
 void daemon_mount_go_on(struct control *control);
+/* Says it, once, where the kernel has ended the mount of this process. Likewise. */
+void daemon_mount_watch(struct control *control);
 /* Gives up one that waits: before the daemon stops. */
 void daemon_mount_give_up(struct control *control);
 /* It is being made, or waits. Any thread, as the next two. */
@@ -26,4 +28,5 @@ bool daemon_mount_waits(struct control *control);
 void daemon_mounted_at(struct control *control, struct own_mount *ret_mount);
 /* Takes it away, unless it is in use, or ends that it is waited for: an exit status, with a line.
  */
-int daemon_unmount(struct control *control, struct control_socket_connection *connection);
+int daemon_unmount(struct control *control, struct control_socket_connection *connection,
+                   enum control_unwanted by);

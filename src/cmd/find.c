@@ -174,7 +174,7 @@ bool find_waits_at(const char *directory, const char *path) {
     return is_told(directory, true, path);
 }
 
-/* Whether the cluster's mount is, or is above, the path; or waits there. */
+/* Whether the cluster's mount is, or is above, the path; or waits or is dead there. */
 static bool is_mounted_above(struct search *search, const char *directory, const char *path) {
     struct text text = {NULL, 0};
     int r = ask_mount_point(directory, false, &text);

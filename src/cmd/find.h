@@ -71,7 +71,8 @@ bool find_is_addresses(const char *source);
 bool find_is_unmounted(const char *directory);
 /* Whether its daemon serves the mount at this path itself; nothing is printed. */
 bool find_is_mounted_at(const char *directory, const char *path);
-/* Whether its daemon waits for its cluster to mount it at this path; nothing is printed. */
+/* Whether its daemon waits for its cluster to mount it at this path, or has a mount there that has
+ * died; nothing is printed. */
 bool find_waits_at(const char *directory, const char *path);
 /* Says why a daemon could not be asked; answers the exit status. */
 int call_failed(const struct verb *verb, const char *directory, int error);

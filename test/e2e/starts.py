@@ -16,7 +16,7 @@ import sys
 
 import cluster as clusters
 from cluster import Failed
-from driver import drive
+from driver import Skipped, drive
 from files_load import wait_until
 from nodes import (AT_ONCE_S, QUICK_S, Nodes, comes_without_its_mount, known_to_manager,
                    own_process, put, same, status, told)
@@ -169,7 +169,103 @@ def a_full_cluster_is_told_from_a_silent_one(nodes):
         expect(status(node)["mount_waits"] is None, "it still says that it waits")
 
 
-TESTS = [a_waiting_mount_is_told_and_ended, a_full_cluster_is_told_from_a_silent_one]
+def abort(mount):
+    """Cuts the connection of a mount, as an administrator can, and as Shoal itself does where the
+    kernel refuses what serves it."""
+    path = f"/sys/fs/fuse/connections/{os.minor(os.stat(mount).st_dev)}/abort"
+    if not os.path.exists(path):
+        raise Skipped(path)
+    with open(path, "w", encoding="ascii") as file:
+        file.write("1")
+
+
+def says_that_it_died(node):
+    """In the log, the table, and JSON; answers how often in the log."""
+    wait_until(lambda: json_of(node)["mount_ended"], "word of the mount that was cut")
+    row = json_of(node)
+    text = f"the mount at {node.mount} has died, as its connection with the kernel was cut: " \
+           f"`shoal up {node.directory} --mount {node.mount}` mounts again"
+    code, table, _ = told(node, "status", node.directory)
+    expect(row["mounts"] == [] and row["mount_ended"] == {"path": node.mount, "why": "cut"} and
+           code == 0 and f"mounted    -\n           {text}\n" in table,
+           f"status of a node whose mount was cut: {code}, {row['mount_ended']}, {table}")
+    with open(node.path("shoal.log"), encoding="utf-8") as file:
+        return file.read().count(text)
+
+
+def a_mount_inside_that_is_cut_is_told(nodes):
+    """The daemon that serves it goes on, says so, and mounts again when it is asked; `umount` and
+    `down` take the dead one away."""
+    first = nodes.first
+    with open(first.path("shoal.conf"), "a", encoding="ascii") as file:
+        file.write("\n[mount]\nmount = inside\n")
+    code, _, error = told(first, "up", first.directory, "--mount", first.mount)
+    expect(code == 0, f"up: {error}")
+    first.note_regions()
+    process = first.process()
+    content = put(os.path.join(first.mount, "file"), 6 * clusters.MIB)
+    for count in range(1, 4):
+        abort(first.mount)
+        expect(says_that_it_died(first) == count, "the log does not say it once")
+        if count > 1:
+            code, _, error = told(first, "umount", first.mount)
+            expect(code == 0 and not os.path.ismount(first.mount),
+                   f"umount of a dead mount: {code}, {error}")
+            expect(json_of(first)["mount_ended"] is None, "it is told still")
+        code, _, error = told(first, "up", first.directory, "--mount", first.mount)
+        expect(code == 0 and first.process() == process, f"up of a dead mount: {code}, {error}")
+        same(os.path.join(first.mount, "file"), content)
+        expect(status(first)["mount_ended"] is None, "it is told of one that lives")
+    abort(first.mount)
+    says_that_it_died(first)
+    code, _, error = told(first, "down", first.directory)
+    expect(code == 0 and not os.path.ismount(first.mount), f"down of a dead mount: {code}, {error}")
+
+
+def up_beneath(node, script):
+    """`shoal up` of a node that is to mount, in a mount namespace that the script has changed."""
+    result = subprocess.run(
+        ["unshare", "--mount", "--propagation", "private", "sh", "-c", script + ' && exec "$@"',
+         "sh", node.shoal, "up", node.directory, "--mount", node.mount], text=True,
+        stdin=subprocess.DEVNULL, capture_output=True, timeout=clusters.START_LIMIT_S, check=False)
+    return result.returncode, result.stderr
+
+
+def a_mount_that_the_kernel_refuses_is_told(nodes):
+    """At a start, which fails with one line, and of a daemon that runs, which goes on: the device
+    is gone, or something else; this process may not mount; the mount point is gone."""
+    first = nodes.first
+    other = os.path.join(first.top, "other")
+    with open(other, "w", encoding="ascii") as file:
+        file.write("no device\n")
+    bare = 'setpriv --bounding-set=-sys_admin --inh-caps=-sys_admin "$@"; exit'
+    cases = [(f"mount --bind {other} /dev/fuse", "/dev/fuse is something else"),
+             ("mount -t tmpfs none /dev", "/dev/fuse: No such file or directory; mounting needs"),
+             (bare, f"{first.mount}: mounting needs root"),
+             (f"mount -t tmpfs none {first.top} && mkdir {first.directory} && "
+              f"mount --bind /proc/self/fd/3 {first.directory}",
+              f"{first.mount}: the mount point doesn't exist; create it: mkdir -p {first.mount}")]
+    conf = Configured(first)
+    for way in WAYS:
+        conf.mounts(way, QUICK_S)
+        for runs in (False, True):
+            if runs:
+                code, _, error = told(first, "up", first.directory)
+                expect(code == 0 and told(first, "umount", first.mount)[0] == 0, f"up: {error}")
+                first.note_regions()
+            for script, says in cases:
+                code, error = up_beneath(first, f"exec 3<{first.directory}; {script}")
+                expect(code == 1 and error.count("\n") == 1 and says in error,
+                       f"{way}, {script}: {code}, {error}")
+                expect((first.process() is not None) == runs and not os.path.ismount(first.mount),
+                       f"{way}, {script}: the daemon runs or has mounted")
+        code, _, error = told(first, "up", first.directory, "--mount", first.mount)
+        expect(code == 0 and os.path.ismount(first.mount), f"{way}: mounts no more: {error}")
+        first.stop()
+
+
+TESTS = [a_waiting_mount_is_told_and_ended, a_full_cluster_is_told_from_a_silent_one,
+         a_mount_inside_that_is_cut_is_told, a_mount_that_the_kernel_refuses_is_told]
 
 
 def main():

@@ -305,6 +305,10 @@ bool fuse_mount_is_there(struct fuse_mount *mount) {
     return channel_dev_connected(&mount->dev) && mount_is_there(&mount->place);
 }
 
+bool fuse_mount_has_died(struct fuse_mount *mount) {
+    return !channel_dev_connected(&mount->dev);
+}
+
 int fuse_mount_detach(struct fuse_mount *mount) {
     return channel_dev_connected(&mount->dev) ? mount_detach(&mount->place) : 0;
 }

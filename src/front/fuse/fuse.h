@@ -82,6 +82,9 @@ MUST_CHECK int fuse_path_clear(const char *path);
 bool fuse_path_is_dead(const char *path);
 /* Whether it still is at its mount point: umount(8) may have taken it away. */
 bool fuse_mount_is_there(struct fuse_mount *mount);
+/* Whether its connection with the kernel has ended; it may be in the table of mounts still. Asks
+ * nobody but the kernel, so it is cheap. */
+bool fuse_mount_has_died(struct fuse_mount *mount);
 /* What it is served by: FUSE_CHANNEL_DEV or FUSE_CHANNEL_URING. */
 enum fuse_channel fuse_mount_channel(const struct fuse_mount *mount);
 /* With FUSE_CHANNEL_ANY: the line that says why it is not io_uring; else empty. */
