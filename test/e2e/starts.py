@@ -18,8 +18,8 @@ import cluster as clusters
 from cluster import Failed
 from driver import Skipped, drive
 from files_load import wait_until
-from nodes import (AT_ONCE_S, QUICK_S, Nodes, comes_without_its_mount, known_to_manager,
-                   own_process, put, same, status, told)
+from nodes import (AT_ONCE_S, QUICK_S, Nodes, comes_without_its_mount, free_port,
+                   known_to_manager, own_process, put, same, status, told)
 
 SESSIONS = 16
 WAYS = ("apart", "inside")
@@ -264,8 +264,131 @@ def a_mount_that_the_kernel_refuses_is_told(nodes):
         first.stop()
 
 
+class Shoald:
+    """A node whose daemon runs in the foreground, as a child of this program, made by words alone;
+    what it says lies in its log."""
+
+    def __init__(self, first, number):
+        self.shoal = first.shoal
+        self.directory = os.path.join(first.top, f"foreground{number}")
+        self.mount = os.path.join(first.top, f"mount-foreground{number}")
+        os.mkdir(self.mount)
+        host = f"127.0.0.{number}"
+        self.source = f"{host}:{free_port(host)}"
+        self.key = os.path.join(first.top, "members.key")
+        self.log = os.path.join(first.top, f"foreground{number}.log")
+        self.run = first.run
+        self.child = None
+
+    def words_of_a_new_one(self, *words):
+        return ["--listen", self.source, "--key", self.key, "--osts", "1", "--size", "64M", *words]
+
+    def start(self, *words):
+        with open(self.log, "a", encoding="utf-8") as log:
+            self.child = subprocess.Popen(
+                [os.path.join(os.path.dirname(self.shoal), "shoald"), self.directory, *words],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        wait_until(lambda: self.child.poll() is not None or self.is_up(), "shoald")
+        expect(self.child.poll() is None, f"shoald ended: {self.said()}")
+
+    def is_up(self):
+        return os.path.exists(self.directory) and \
+            told(self, "status", self.directory)[0] in (0, 3)
+
+    def said(self):
+        with open(self.log, encoding="utf-8") as log:
+            return log.read()
+
+    def ends(self, how):
+        """How: what ends it. With the exit status of a clean end, and all on disk."""
+        stops = self.said().count("stopped, all of it is on disk")
+        how()
+        code = self.child.wait(timeout=clusters.START_LIMIT_S)
+        self.child = None
+        expect(code == 0 and self.said().count("stopped, all of it is on disk") == stops + 1,
+               f"shoald ended with {code}: {self.said()}")
+
+    def terminate(self):
+        self.ends(self.child.terminate)
+
+    def down(self):
+        def ask():
+            code, _, error = told(self, "down", self.directory)
+            expect(code == 0, f"down of a shoald: {error}")
+        self.ends(ask)
+
+    def close(self):
+        clusters.unmount(self.mount)
+        if self.child:
+            self.child.kill()
+            self.child.wait()
+
+
+def shoald_refuses(node, says, *words):
+    """At once, with one line, and nothing made or changed."""
+    program = os.path.join(os.path.dirname(node.shoal), "shoald")
+    result = subprocess.run([program, node.directory, *words], text=True, capture_output=True,
+                            stdin=subprocess.DEVNULL, timeout=QUICK_S, check=False)
+    expect(result.returncode in (1, 2) and says in result.stderr and
+           result.stderr.count("\n") == 1, f"shoald {words}: {result.returncode}, {result.stderr}")
+
+
+def fresh_shoalds(first, second):
+    """A cluster of two, the first of which mounts."""
+    shoald_refuses(second, "--listen", "--join", first.source, "--key", second.key)
+    shoald_refuses(second, "key", "--listen", second.source)
+    expect(not os.path.exists(second.directory), "a refused shoald has left a directory")
+    first.start(*first.words_of_a_new_one("--mount", first.mount))
+    second.start(*second.words_of_a_new_one("--join", first.source))
+    shoald_refuses(second, "in use by process", *second.words_of_a_new_one())
+    known_to_manager(second)
+    wait_until(lambda: {target["node"] for target in status(first)["cluster_targets"]} == {1, 2},
+               "targets of both nodes")
+
+
+def shoald_makes_nodes(nodes):
+    """A cluster of two nodes by shoald alone, as a unit of systemd runs it: they join, serve and
+    mount; SIGTERM, SIGINT and `shoal down` end them, and they come back by their directories."""
+    pair = Shoald(nodes.first, 5), Shoald(nodes.first, 6)
+    first, second = pair
+    file = os.path.join(first.mount, "file")
+    try:
+        fresh_shoalds(first, second)
+        content = put(file, 6 * clusters.MIB)
+        used = [target["bytes_total"] - target["bytes_free"] for node in pair
+                for target in status(node)["targets"] if target["kind"] == "ost"]
+        expect(len(used) == 2 and all(used), f"a file of 6 MiB takes {used} of the two nodes")
+        second.terminate()
+        code, text, _ = told(first, "status", first.directory)
+        expect(code == 3 and f"node 2, at {second.source}, does not answer" in text, text)
+        second.start()
+        same(file, content)
+        second.ends(lambda: second.child.send_signal(signal.SIGINT))
+        code, _, error = told(first, "umount", first.mount)
+        expect(code == 0, f"umount: {error}")
+        first.terminate()
+        # In the other order: it waits for the first one, and has joined before.
+        second.start()
+        first.start("--mount", first.mount)
+        known_to_manager(second)
+        same(file, content)
+        # The same directory, in the background.
+        second.down()
+        code, _, error = told(second, "up", second.directory)
+        expect(code == 0, f"up of what shoald has made: {error}")
+        same(file, content)
+        code, _, error = told(second, "down", second.directory)
+        expect(code == 0, f"down: {error}")
+        first.down()
+        expect(not os.path.ismount(first.mount), "shoald has left its mount")
+    finally:
+        for node in pair:
+            node.close()
+
+
 TESTS = [a_waiting_mount_is_told_and_ended, a_full_cluster_is_told_from_a_silent_one,
-         a_mount_inside_that_is_cut_is_told, a_mount_that_the_kernel_refuses_is_told]
+         a_mount_inside_that_is_cut_is_told, a_mount_that_the_kernel_refuses_is_told,
+         shoald_makes_nodes]
 
 
 def main():
