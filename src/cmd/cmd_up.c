@@ -433,6 +433,31 @@ static bool is_mount_from_afar(const char *path) {
     return is_afar && is_mount_point;
 }
 
+/* It lies below the mount of a cluster that is known by addresses; its place is for the caller to
+ * free. */
+static bool is_below_afar(const char *path, char **ret_place) {
+    char *source = fuse_path_source(path);
+    bool is_afar = source && find_is_addresses(source);
+    bool is_mount_point = false;
+    char *text = NULL;
+
+    free(source);
+    if (!is_afar || !fuse_path_in_mount(path, &text, &is_mount_point)) {
+        return false;
+    }
+    for (char *end = strrchr(text, '/'); !is_mount_point && end && end > text;
+         end = strrchr(text, '/')) {
+        char *above = NULL;
+
+        *end = '\0';
+        if (fuse_path_in_mount(text, &above, &is_mount_point)) {
+            free(above);
+        }
+    }
+    *ret_place = text;
+    return true;
+}
+
 /* Its process ends when the mount is gone. */
 static int unmount_apart(const struct verb *verb, const char *path) {
     int r = fuse_path_unmount(path);
@@ -461,6 +486,11 @@ static int run_umount(const struct verb *verb, int argc, char **argv) {
     }
     if (is_mount_from_afar(words.what)) {
         return unmount_apart(verb, words.what);
+    }
+    if (is_below_afar(words.what, &path)) {
+        status = verb_fail(verb, "%s is not the mount point, %s is", words.what, path);
+        free(path);
+        return status;
     }
     status = find_cluster(verb, words.what, directory);
     status = status != EXIT_OK ? status : find_path(verb, words.what, &path);

@@ -283,9 +283,10 @@ static void print_keys(struct control *control, struct control_socket_connection
     local_cluster_keys(control->cluster, &keys);
     if (keys.number > 1) {
         control_print(connection,
-                      "renewed    to number %" PRIu32 ": what was granted by numbers below %" PRIu32
-                      " is good no more\n",
-                      keys.number, keys.number - 1);
+                      "renewed    to number %" PRIu32 ": what was granted by number %" PRIu32
+                      " is good until the next renewal%s\n",
+                      keys.number, keys.number - 1,
+                      keys.number > 2 ? ", by lower ones no more" : "");
     }
     if (keys.count < 2) {
         return;

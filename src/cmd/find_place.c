@@ -2,6 +2,7 @@
 #include "cmd/find.h"
 #include "host/process.h"
 #include "node/cluster_question.h"
+#include "node/config.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,6 +49,7 @@ int find_place(const struct verb *verb, const struct find_words *typed,
                struct find_place *ret_place) {
     struct find_words words = words_with_environment(typed);
     struct find_place place = {.directory = ""};
+    struct address addresses[CONFIG_JOIN_MAX];
 
     if (words.join && words.what) {
         return verb_usage(verb, "a directory or path, or --join, not both");
@@ -61,6 +63,11 @@ int find_place(const struct verb *verb, const struct find_words *typed,
     } else if (snprintf(place.addresses, sizeof place.addresses, "%s", words.join) >=
                (int)sizeof place.addresses) {
         return verb_usage(verb, "--join takes up to %zu bytes", sizeof place.addresses - 1);
+    } else if (config_addresses(words.join, addresses, CONFIG_JOIN_MAX) < 0) {
+        return verb_usage(verb,
+                          "--join takes ADDRESS:PORT, up to %d with commas between, as "
+                          "10.0.0.1:7400, not %.300s",
+                          CONFIG_JOIN_MAX, words.join);
     }
     if (!place.directory[0] && !words.key) {
         return verb_fail(verb,

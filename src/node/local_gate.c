@@ -45,7 +45,7 @@ int local_gate_begin(struct local_gate *local, const struct gate_options *option
         snprintf(ret_problem, 256, "%s cannot be listened at: %s%s",
                  local->refused ? listen : LOCAL_GATE_NAME, err_text(r),
                  local->refused ? ": name by --listen an address of this machine, and a port that "
-                                  "is free"
+                                  "is free; listen in shoal.conf keeps the first one"
                                 : "");
     }
     return r;

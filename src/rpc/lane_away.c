@@ -35,10 +35,12 @@ uint32_t lanes_away(struct lanes *lanes, struct lane_away *ret_rows, uint32_t ca
 
 static void away_say(struct lanes *lanes, const struct lane_away *row, uint64_t now_ns) {
     char line[LANE_NAME_BYTES + ADDRESS_TEXT_BYTES + 128];
+    /* Who was named by it has no other name. */
+    bool has_both = row->address[0] && strcmp(row->name, row->address) != 0;
 
     snprintf(line, sizeof line,
              "%s%s%s%s has not answered for %" PRIu64 " s, and %" PRIu32 " call%s for it",
-             row->name, row->address[0] ? ", at " : "", row->address, row->address[0] ? "," : "",
+             row->name, has_both ? ", at " : "", has_both ? row->address : "", has_both ? "," : "",
              (now_ns - row->since_ns) / NS_PER_S, row->wait_count,
              row->wait_count == 1 ? " waits" : "s wait");
     lanes->options.log(lanes->options.context, line);

@@ -1233,6 +1233,12 @@ def _(scene):
     return ["key", "renew", "--join", "127.0.0.1:7400", "--key", key]
 
 
+for _verb in ("status", "stats", "df", "sync", "fsck"):
+    for _name, _join in (("port", "10.0.0.1"), ("commas", "10.0.0.1:7400,,10.0.0.2:7400")):
+        usage(f"{_verb}-join-without-{_name}", [_verb, "--join", _join],
+              "--join takes ADDRESS:PORT", f"not {_join}", "usage")
+
+
 @row("key-renew-not-running", 1, "nothing runs on", "shoal up")
 def _(scene):
     scene.run_once()
