@@ -5,8 +5,7 @@
  *     label       written when the state row is on disk
  *
  * Rows may be PENDING: then ost_load_step goes on in the step, and calls wait. */
-#include "base/crc32c.h"
-#include "store/label_format.h"
+#include "store/label.h"
 #include "store/operations.h"
 #include <assert.h>
 #include <inttypes.h>
@@ -14,54 +13,6 @@
 #include <stdlib.h>
 
 enum { BLOCKS_MIN = 64 };
-
-static bool is_zero(const uint8_t *data, size_t size) {
-    for (size_t i = 0; i < size; i++) {
-        if (data[i]) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* *ret_label 0: there is none yet. */
-static int label_check(struct ost *ost, uint64_t *ret_label, char problem[256]) {
-    const char *path = ost->options.data_path;
-    struct store_label label;
-
-    memcpy(&label, ost->label_block, sizeof label);
-    if (memcmp(label.magic, STORE_LABEL_MAGIC, sizeof label.magic) != 0) {
-        if (!is_zero(ost->label_block, BLOCK_BYTES)) {
-            snprintf(problem, 256,
-                     "the first block of %s is not Shoal's: if this target has served before, it "
-                     "is damaged, restore DIR from a backup; a new one needs an empty file",
-                     path);
-            return -ERR_NOT_OURS;
-        }
-        *ret_label = 0;
-        return 0;
-    }
-    if (label.crc != crc32c(0, &label, offsetof(struct store_label, crc))) {
-        snprintf(problem, 256,
-                 "the label of %s, at byte 0, is damaged: check the disk, and restore DIR from a "
-                 "backup",
-                 path);
-        return -ERR_CORRUPT;
-    }
-    if (label.format > STORE_FORMAT) {
-        snprintf(problem, 256, "%s has format %" PRIu32 "; this program knows %d", path,
-                 label.format, STORE_FORMAT);
-        return -ERR_NEWER_FORMAT;
-    }
-    if (label.target != ost->options.target.value || label.label == 0) {
-        snprintf(problem, 256,
-                 "%s belongs to target %" PRIu32 ", not to %" PRIu32 ": put the right file back",
-                 path, label.target, ost->options.target.value);
-        return -ERR_NOT_OURS;
-    }
-    *ret_label = label.label;
-    return 0;
-}
 
 static int file_run(struct ost *ost, struct env_io io) {
     io.file = ost->file;
@@ -139,7 +90,7 @@ int load_file(struct ost *ost, char problem[256]) {
         r = file_run(ost, io);
     }
     if (r == 0) {
-        r = label_check(ost, &ost->file_label, problem);
+        r = label_decode(ost->label_block, ost->options.target, path, &ost->file_label, problem);
     }
     if (r == -ERR_NO_SPACE) {
         int size_text = snprintf(problem, 256, "%s cannot be made: ", path);
@@ -390,17 +341,11 @@ static void label_written(struct ost *ost, struct ost_io *io) {
 }
 
 void load_label(struct ost *ost) {
-    struct store_label label = {
-        .format = STORE_FORMAT, .target = ost->options.target.value, .label = ost->label};
-
     if (!ost->label_wanted || ost->label_position > kv_synced_position(ost->kv)) {
         return;
     }
     assert(!ost->label_writing && ost->load_stage > LOAD_STATE);
-    memcpy(label.magic, STORE_LABEL_MAGIC, sizeof label.magic);
-    label.crc = crc32c(0, &label, offsetof(struct store_label, crc));
-    memset(ost->label_block, 0, BLOCK_BYTES);
-    memcpy(ost->label_block, &label, sizeof label);
+    label_encode(ost->options.target, ost->label, ost->label_block);
     ost->label_wanted = false;
     ost->label_writing = true;
     ost->label_io.finished = label_written;
