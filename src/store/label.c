@@ -16,6 +16,12 @@ static bool is_zero(const uint8_t *data, size_t size) {
     return true;
 }
 
+/* Of the format that we write: nothing is said where zeros belong. */
+static bool is_whole(const struct store_label *label, const uint8_t block[BLOCK_BYTES]) {
+    return label->format == STORE_FORMAT && label->reserved == 0 &&
+           is_zero(block + sizeof *label, BLOCK_BYTES - sizeof *label);
+}
+
 void label_encode(struct target_id target, uint64_t label, uint8_t ret_block[BLOCK_BYTES]) {
     struct store_label bytes = {.format = STORE_FORMAT, .target = target.value, .label = label};
 
@@ -42,7 +48,8 @@ int label_decode(const uint8_t block[BLOCK_BYTES], struct target_id target, cons
         *ret_label = 0;
         return 0;
     }
-    if (label.crc != crc32c(0, &label, offsetof(struct store_label, crc))) {
+    if (label.crc != crc32c(0, &label, offsetof(struct store_label, crc)) ||
+        (label.format <= STORE_FORMAT && !is_whole(&label, block))) {
         snprintf(problem, 256,
                  "the label of %s, at byte 0, is damaged: check the disk, and restore DIR from a "
                  "backup",
