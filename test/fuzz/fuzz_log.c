@@ -3,12 +3,12 @@
  * must, and it takes a record and stops.
  *
  * An input is a byte of enum repair and then edits: u8 area, u16 offset in it, u8 count, bytes. */
-#include "base/crc32c.h"
 #include "fuzz.h"
 #include "kv/kv.h"
 #include "kv/kv_mem.h"
 #include "kv/record.h"
 #include "kv/ring.h"
+#include "log_edits.h"
 #include "memory_env.h"
 #include <stdlib.h>
 
@@ -194,82 +194,23 @@ static void edit(struct wire_cursor *cursor) {
     }
 }
 
-/* Records one behind the other from here on, as far as their lengths make sense; answers the last
- * one's crc. */
-static uint32_t records_repair(uint8_t *at, size_t size, uint32_t crc) {
-    struct log_record *record = (void *)at;
-
-    while (size >= sizeof *record && record->magic == LOG_RECORD_MAGIC &&
-           record->length >= sizeof *record && record_padded(record->length) <= size) {
-        crc = record->crc = record_crc(record, record + 1, crc);
-        size -= record_padded(record->length);
-        record = (void *)((uint8_t *)record + record_padded(record->length));
-    }
-    return crc;
-}
-
-static void superblocks_repair(void) {
-    for (uint64_t i = 0; i < 2; i++) {
-        struct log_superblock *superblock = (void *)(changed.log + i * BLOCK_BYTES);
-
-        superblock->crc = 0;
-        superblock->crc = crc32c(0, superblock,
-                                 superblock->format == 1 ? (size_t)LOG_SUPERBLOCK_BYTES_OF_1
-                                                         : sizeof *superblock);
-    }
-}
-
-static void batches_repair(bool with_records) {
-    uint32_t crc = 0;
-
-    for (size_t at = DISK_LOG_REGION_START; at < LOG_BYTES;) {
-        struct log_batch *batch = (void *)(changed.log + at);
-        size_t left = LOG_BYTES - at - sizeof *batch;
-
-        if (batch->magic != LOG_BATCH_MAGIC || batch->payload_bytes > left) {
-            return;
-        }
-        if (with_records) {
-            batch->previous_crc = crc;
-            crc = records_repair((uint8_t *)(batch + 1), batch->payload_bytes, crc);
-        }
-        batch->crc = 0;
-        batch->crc = crc32c(crc32c(0, batch, sizeof *batch), batch + 1, batch->payload_bytes);
-        at += (sizeof *batch + batch->payload_bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
-    }
-}
-
-static void ring_repair(void) {
-    struct ring_header *header = (void *)changed.ring;
-
-    header->crc = 0;
-    header->crc = crc32c(0, header, offsetof(struct ring_header, starts));
-    for (size_t i = 0; i < 2; i++) {
-        struct ring_start *start = &header->starts[i];
-        struct ring_newest *newest = &header->newest[i];
-
-        start->crc = crc32c(0, start, offsetof(struct ring_start, crc));
-        newest->check = crc32c(LOG_RECORD_MAGIC, newest, offsetof(struct ring_newest, check));
-    }
-}
-
 static void repair(enum repair what) {
     const struct ring_header *header = (const void *)changed.ring;
     uint64_t at = header->starts[header->starts[1].sequence > header->starts[0].sequence].offset;
 
     if (what & REPAIR_SUPERBLOCKS) {
-        superblocks_repair();
+        log_edits_superblocks(changed.log);
     }
     if (what & REPAIR_BATCHES) {
-        batches_repair(what & REPAIR_RECORDS);
+        (void)log_edits_batches(changed.log, LOG_BYTES, what & REPAIR_RECORDS);
     }
     if (what & REPAIR_RECORDS) {
         at = at % RING_BYTES / LOG_ALIGN * LOG_ALIGN;
-        (void)records_repair(changed.ring + BLOCK_BYTES + at, RING_BYTES - at,
-                             header->starts[0].previous_crc);
+        (void)log_edits_records(changed.ring + BLOCK_BYTES + at, RING_BYTES - at,
+                                header->starts[0].previous_crc);
     }
     if (what & REPAIR_RING_HEADER) {
-        ring_repair();
+        log_edits_ring_header((void *)changed.ring);
     }
 }
 
