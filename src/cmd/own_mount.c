@@ -59,13 +59,22 @@ void own_mount_channel_print(const struct fuse_mount *mount,
     }
 }
 
-/* "NAME MAY STOOD SERVED WHY" */
-static void channel_parse(const char *text, struct own_mount_channel *ret_channel) {
+size_t own_mount_channel_line(const struct own_mount_channel *channel,
+                              char ret_line[OWN_MOUNT_WHY_BYTES + 64]) {
+    int size = snprintf(ret_line, OWN_MOUNT_WHY_BYTES + 64, "%s %d %" PRIu64 " %" PRIu64 " %.400s",
+                        channel->name, (int)channel->may_stand_aside, channel->stood_aside,
+                        channel->served_aside, channel->why);
+
+    return (size_t)size;
+}
+
+void own_mount_channel_parse(const char *text, struct own_mount_channel *ret_channel) {
     struct own_mount_channel channel = {.name = NULL};
     char name[16];
     int may = 0;
     int at = 0;
 
+    *ret_channel = channel;
     if (sscanf(text, "%15s %d %" SCNu64 " %" SCNu64 "%n", name, &may, &channel.stood_aside,
                &channel.served_aside, &at) != 4 ||
         text[at] != ' ') {
@@ -87,7 +96,7 @@ static void channel_read(struct env *env, struct own_mount_channel *ret_channel)
 
     *ret_channel = (struct own_mount_channel){.name = NULL};
     if (folder_file_read(env, CHANNEL_NAME, OWN_MOUNT_WHY_BYTES + 64, &text, &size) == 0) {
-        channel_parse(text, ret_channel);
+        own_mount_channel_parse(text, ret_channel);
         free(text);
     }
 }
@@ -264,10 +273,8 @@ void own_mount_tell(struct own_mount_holder *holder, const struct fuse_mount *mo
     own_mount_channel_get(mount, &now);
     if (!holder->has_told || now.served_aside != holder->told.served_aside ||
         now.stood_aside != holder->told.stood_aside) {
-        int size = snprintf(text, sizeof text, "%s %d %" PRIu64 " %" PRIu64 " %.400s", now.name,
-                            (int)now.may_stand_aside, now.stood_aside, now.served_aside, now.why);
-
-        (void)!folder_file_note(holder->env, CHANNEL_NAME, text, (size_t)size);
+        (void)!folder_file_note(holder->env, CHANNEL_NAME, text,
+                                own_mount_channel_line(&now, text));
         holder->told = now;
     }
     holder->has_told = true;

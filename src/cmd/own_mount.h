@@ -29,6 +29,12 @@ struct own_mount_channel {
     char why[OWN_MOUNT_WHY_BYTES]; /* fuse_mount_channel_why */
 };
 
+/* A line of DIR/mount.channel, "NAME MAY STOOD SERVED WHY", and what it says: no name where it is
+ * none. The printed line ends by NUL; its length is answered. */
+size_t own_mount_channel_line(const struct own_mount_channel *channel,
+                              char ret_line[OWN_MOUNT_WHY_BYTES + 64]);
+void own_mount_channel_parse(const char *line, struct own_mount_channel *ret_channel);
+
 struct own_mount {
     enum own_mount_state state;
     int process; /* of one that lives */

@@ -82,8 +82,24 @@ void folder_lock_close(struct folder_lock *lock) {
     }
 }
 
+int folder_lock_parse(struct bytes text, int *ret_process_id) {
+    char line[FOLDER_LOCK_BYTES + 1] = {0};
+    char *end;
+
+    if (text.size > 0) {
+        memcpy(line, text.data, MIN(text.size, sizeof line - 1));
+    }
+    long process_id = strtol(line, &end, 10);
+    if (end == line || process_id <= 0 || process_id > INT_MAX) {
+        return -ERR_MALFORMED;
+    }
+    *ret_process_id = (int)process_id;
+    return 0;
+}
+
 int folder_lock_holder(struct env *env, const char *path, int *ret_process_id) {
-    char text[FOLDER_LOCK_BYTES + 1] = {0};
+    char text[FOLDER_LOCK_BYTES];
+    ssize_t size = 0;
     int root_fd = env_linux_root(env);
     int r = env_path_check(root_fd, path);
 
@@ -96,20 +112,14 @@ int folder_lock_holder(struct env *env, const char *path, int *ret_process_id) {
     }
     if (flock(fd, LOCK_SH | LOCK_NB) == 0) {
         r = -ERR_NOT_FOUND;
-    } else if (errno != EWOULDBLOCK || read(fd, text, sizeof text - 1) < 0) {
+    } else if (errno != EWOULDBLOCK || (size = read(fd, text, sizeof text)) < 0) {
         r = err_from_errno(errno);
     }
     close(fd);
     if (r) {
         return r;
     }
-    char *end;
-    long process_id = strtol(text, &end, 10);
-    if (end == text || process_id <= 0 || process_id > INT_MAX) {
-        return -ERR_MALFORMED;
-    }
-    *ret_process_id = (int)process_id;
-    return 0;
+    return folder_lock_parse((struct bytes){(const uint8_t *)text, (size_t)size}, ret_process_id);
 }
 
 /* Reads fd to its end into memory that grows; files of /proc tell no size. */

@@ -11,6 +11,8 @@ enum { FOLDER_LOCK_BYTES = 16 };
 struct folder_lock;
 MUST_CHECK int folder_lock_open(struct env *env, const char *path, struct folder_lock **ret_lock);
 void folder_lock_close(struct folder_lock *lock);
+/* The process id in its text; -ERR_MALFORMED. */
+MUST_CHECK int folder_lock_parse(struct bytes text, int *ret_process_id);
 /* Who holds it; -ERR_NOT_FOUND when nobody does. */
 MUST_CHECK int folder_lock_holder(struct env *env, const char *path, int *ret_process_id);
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINE_BYTES_MAX = 256, EXIT_REFUSED = 1 };
+enum { EXIT_REFUSED = 1 };
 
 static_assert((int)(CONFIG_MDTS_MAX + CONFIG_OSTS_MAX) <= (int)WIRE_LIVES_MAX,
               "each has its place");
@@ -24,24 +24,26 @@ static bool line_is_one(struct bytes text) {
     return text.size > 0;
 }
 
-int local_lives_check(struct env *env, char problem[256]) {
-    char *line;
-    size_t size;
-    int r = folder_file_read(env, LOCAL_REFUSED_NAME, LINE_BYTES_MAX, &line, &size);
-
-    if (r == -ERR_NOT_FOUND) {
-        return 0;
-    }
-    if (r == 0 && line_is_one((struct bytes){(const uint8_t *)line, size})) {
-        snprintf(problem, 256, "%.*s", (int)size, line);
+void local_lives_refusal(struct bytes text, char problem[256]) {
+    if (line_is_one(text)) {
+        snprintf(problem, 256, "%.*s", (int)text.size, (const char *)text.data);
     } else {
         snprintf(problem, 256,
                  LOCAL_REFUSED_NAME " is there and has no line any more: DIR was refused, as "
                                     "another copy of this node serves: start that one");
     }
-    if (r == 0) {
-        free(line);
+}
+
+int local_lives_check(struct env *env, char problem[256]) {
+    char *line = NULL;
+    size_t size = 0;
+    int r = folder_file_read(env, LOCAL_REFUSED_NAME, LOCAL_REFUSED_BYTES_MAX, &line, &size);
+
+    if (r == -ERR_NOT_FOUND) {
+        return 0;
     }
+    local_lives_refusal((struct bytes){(const uint8_t *)line, size}, problem);
+    free(line);
     return -ERR_TWO_LIVES;
 }
 

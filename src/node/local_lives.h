@@ -12,6 +12,9 @@ struct local_cluster;
 /* In DIR: why it was refused for good, in one line. */
 #define LOCAL_REFUSED_NAME "refused"
 
+enum { LOCAL_REFUSED_BYTES_MAX = 256 };
+/* The line that the file's text is, or that it is none; one that is cut ends in problem[254]. */
+void local_lives_refusal(struct bytes text, char problem[256]);
 /* -ERR_TWO_LIVES, with its line in problem, of a directory that was refused before. */
 MUST_CHECK int local_lives_check(struct env *env, char problem[256]);
 /* Before the member is ticked for the first time. */

@@ -17,7 +17,7 @@
 /* Of a node that has just answered: each page of rows waits for its disk. */
 #define ROWS_NS (60 * NS_PER_S)
 
-enum { MAP_BYTES = 1024 * 1024, WITHOUT_MAX = 64, LOGS_MAX = MAP_TARGETS_MAX + MAP_NODES_MAX + 2 };
+enum { MAP_BYTES = 1024 * 1024, LOGS_MAX = MAP_TARGETS_MAX + MAP_NODES_MAX + 2 };
 
 struct local_rebuilding {
     struct rebuilt *rebuilt;
@@ -26,8 +26,7 @@ struct local_rebuilding {
     uint8_t *map_bytes;
     uint32_t asked[MAP_NODES_MAX]; /* nodes that have told their maps */
     uint32_t asked_count;
-    uint32_t without[WITHOUT_MAX];
-    uint32_t without_count;
+    struct local_without without;
     struct target_id highest; /* that has told of the highest session */
 };
 
@@ -87,18 +86,21 @@ int local_rebuild_check(struct env *env, const struct local_cluster_options *opt
     return 0;
 }
 
-static int without_read(struct local_rebuilding *rebuilding, const char *text) {
+int local_without_parse(const char *text, struct local_without *ret_without) {
+    struct local_without without = {.count = 0};
+
     while (text && *text) {
         char *end;
         unsigned long number = strtoul(text, &end, 10);
 
         if (end == text || (*end != ',' && *end != '\0') || number == 0 || number > UINT32_MAX ||
-            rebuilding->without_count == WITHOUT_MAX) {
+            without.count == LOCAL_WITHOUT_MAX) {
             return -ERR_INVALID;
         }
-        rebuilding->without[rebuilding->without_count++] = (uint32_t)number;
+        without.nodes[without.count++] = (uint32_t)number;
         text = *end == ',' ? end + 1 : end;
     }
+    *ret_without = without;
     return 0;
 }
 
@@ -112,7 +114,7 @@ static bool is_in(const uint32_t *numbers, uint32_t count, struct node_id node) 
 }
 
 static bool is_without(const struct local_rebuilding *rebuilding, struct node_id node) {
-    return is_in(rebuilding->without, rebuilding->without_count, node);
+    return is_in(rebuilding->without.nodes, rebuilding->without.count, node);
 }
 
 /* "6, 7": of its targets those that are not lost. */
@@ -237,8 +239,8 @@ static int without_lose(struct local_rebuilding *rebuilding, struct node_id own,
                         char problem[256]) {
     int r = 0;
 
-    for (uint32_t i = 0; r == 0 && i < rebuilding->without_count; i++) {
-        const struct node_id id = {rebuilding->without[i]};
+    for (uint32_t i = 0; r == 0 && i < rebuilding->without.count; i++) {
+        const struct node_id id = {rebuilding->without.nodes[i]};
         const struct map_node *node = cluster_map_node(rebuilding->rebuilt->map, id);
 
         if (!node || id.value == own.value || !rebuilt_needs(rebuilding->rebuilt, node)) {
@@ -361,7 +363,7 @@ int local_rebuild_ask(struct local_cluster *cluster, const struct local_cluster_
     if (!rebuilding->map || !rebuilding->map_bytes) {
         return -ERR_NO_MEMORY;
     }
-    r = without_read(rebuilding, options->without);
+    r = local_without_parse(options->without, &rebuilding->without);
     if (r < 0) {
         snprintf(problem, 256, "--without takes numbers of nodes, commas between, not %.80s",
                  options->without);

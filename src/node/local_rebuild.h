@@ -13,6 +13,15 @@
 /* There while DIR/manager is no whole one: no start but another rebuilding takes it. */
 #define LOCAL_REBUILDING_NAME "rebuilding"
 
+/* Nodes to go on without, as --without names them: numbers, commas between. -ERR_INVALID: it is no
+ * such list, or a longer one. */
+enum { LOCAL_WITHOUT_MAX = 64 };
+struct local_without {
+    uint32_t nodes[LOCAL_WITHOUT_MAX];
+    uint32_t count;
+};
+MUST_CHECK int local_without_parse(const char *text, struct local_without *ret_without);
+
 /* Of a directory that has this configuration: -ERR_INVALID, -ERR_EXISTS, -ERR_NOT_FOUND, with a
  * line. Also where no rebuilding is asked for: one that did not end is refused. */
 MUST_CHECK int local_rebuild_check(struct env *env, const struct local_cluster_options *options,
