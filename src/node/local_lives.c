@@ -1,6 +1,7 @@
 /* The contract is in local_lives.h. */
 #include "node/local_lives.h"
 #include "host/folder.h"
+#include "host/plain_text.h"
 #include "host/process.h"
 #include "node/local_internal.h"
 #include <assert.h>
@@ -16,12 +17,16 @@ static_assert((int)(CONFIG_MDTS_MAX + CONFIG_OSTS_MAX) <= (int)WIRE_LIVES_MAX,
 
 /* What wrote it writes one line, without its end. */
 static bool line_is_one(struct bytes text) {
-    for (size_t i = 0; i < text.size; i++) {
-        if (text.data[i] < ' ' || text.data[i] == 0x7f) {
-            return false;
-        }
+    char plain[LOCAL_REFUSED_BYTES_MAX];
+
+    if (text.size == 0 || text.size > sizeof plain) {
+        return false;
     }
-    return text.size > 0;
+    uint8_t before = 0;
+
+    memcpy(plain, text.data, text.size);
+    plain_text_piece(plain, text.size, false, &before);
+    return memcmp(plain, text.data, text.size) == 0;
 }
 
 void local_lives_refusal(struct bytes text, char problem[256]) {
