@@ -93,12 +93,16 @@ int local_without_parse(const char *text, struct local_without *ret_without) {
         char *end;
         unsigned long number = strtoul(text, &end, 10);
 
-        if (end == text || (*end != ',' && *end != '\0') || number == 0 || number > UINT32_MAX ||
+        /* strtoul takes blanks, a sign and zeros in front, too. */
+        if (*text < '1' || *text > '9' || (*end != ',' && *end != '\0') || number > UINT32_MAX ||
             without.count == LOCAL_WITHOUT_MAX) {
             return -ERR_INVALID;
         }
         without.nodes[without.count++] = (uint32_t)number;
-        text = *end == ',' ? end + 1 : end;
+        text = end;
+        if (*text == ',' && *++text == '\0') {
+            return -ERR_INVALID;
+        }
     }
     *ret_without = without;
     return 0;
