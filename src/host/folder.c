@@ -84,13 +84,16 @@ void folder_lock_close(struct folder_lock *lock) {
 
 int folder_lock_parse(struct bytes text, int *ret_process_id) {
     char line[FOLDER_LOCK_BYTES + 1] = {0};
+    size_t size = MIN(text.size, sizeof line - 1);
     char *end;
 
-    if (text.size > 0) {
-        memcpy(line, text.data, MIN(text.size, sizeof line - 1));
+    if (size > 0) {
+        memcpy(line, text.data, size);
     }
+    /* strtol takes blanks, a sign and zeros in front, too. */
     long process_id = strtol(line, &end, 10);
-    if (end == line || process_id <= 0 || process_id > INT_MAX) {
+    if (line[0] < '1' || line[0] > '9' || process_id > INT_MAX ||
+        end + strspn(end, "\n") != line + size) {
         return -ERR_MALFORMED;
     }
     *ret_process_id = (int)process_id;

@@ -8,6 +8,7 @@
 #include "node/local_rebuild.h"
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 enum { TEXT_BYTES = 1024, UNTOUCHED_ID = -7 };
 
@@ -124,12 +125,15 @@ void seed_lock_file(const struct fuzz_seeds *seeds) {
 
 /* What is taken reads the same again when it is told again. */
 void fuzz_mount_channel(struct bytes in) {
-    char text[OWN_MOUNT_WHY_BYTES + 64], line[OWN_MOUNT_WHY_BYTES + 64];
+    char *text = malloc(in.size + 1); /* of just its size */
+    char line[OWN_MOUNT_WHY_BYTES + 64];
     static struct own_mount_channel channel, same;
 
-    fuzz_string(in, text, sizeof text);
+    assert(text);
+    fuzz_string(in, text, in.size + 1);
     memset(&channel, 0xa5, sizeof channel);
     own_mount_channel_parse(text, &channel);
+    free(text);
     assert(memchr(channel.why, '\0', sizeof channel.why));
     if (!channel.name) {
         assert(!channel.may_stand_aside && !channel.why[0]);
