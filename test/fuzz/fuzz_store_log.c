@@ -17,6 +17,7 @@ enum {
     INO = 17,
     FILLED = SEGMENT_BYTES + BLOCK_BYTES,
     LOG_EDITED_BYTES = DISK_LOG_REGION_START + 8 * BLOCK_BYTES,
+    GROW_BYTES = 512 * KIB,
     NOTES_MAX = 32,
     CALL_SECONDS = 5
 };
@@ -52,6 +53,19 @@ static void small_write(struct ost_world *world) {
 /* Killed, with notes in its log and in its ring. */
 static struct ost_world *world_begin(void) {
     struct ost_world *world = ost_world_new(1);
+    struct ost_options *options = &world->options;
+
+    /* Small, as it is opened three times an input. */
+    options->request_bytes_max = SEGMENT_BYTES;
+    options->requests_max = MESSAGE_CLASS_COUNT;
+    options->step_segments = 4;
+    options->data_bytes_max = GROW_BYTES;
+    options->grow_bytes = GROW_BYTES;
+    options->kv.ring_bytes = 128 * KIB;
+    options->kv.ring_data_bytes = 256 * KIB;
+    options->kv.disk_log_bytes = MIB;
+    options->kv.changes_bytes_max = 256 * KIB;
+    options->kv.outcomes_max = 2048;
     int r = ost_world_open(world, problem);
 
     assert(r == 0);
@@ -248,6 +262,8 @@ static void opened(struct ost_world *world) {
     data_ask(world);
     int r = ask(ost_call_get(world, OP_SYNC));
     assert(r == 0);
+    /* It grows by so much at a time, and nothing was written behind its end. */
+    assert(memory_env_size(world->env, world->options.data_path) % GROW_BYTES == 0);
     data_ask(world);
     ost_world_stop(world);
     r = ost_world_open(world, problem);
@@ -267,30 +283,33 @@ void fuzz_store_log(struct bytes in) {
     ost_world_free(world);
 }
 
-static void give_note(struct buffer *out, enum place place, uint8_t number, size_t field,
-                      uint64_t value) {
+static void give_number(struct buffer *out, enum place place, uint8_t number, size_t field,
+                        size_t bytes, uint64_t value) {
     wire_give_number(out, place, 1);
     wire_give_number(out, number, 1);
     wire_give_number(out, field, 1);
-    wire_give_number(out, sizeof value, 1);
-    wire_give_number(out, value, sizeof value);
+    wire_give_number(out, bytes, 1);
+    wire_give_number(out, value, bytes);
 }
 
 void seed_store_log(const struct fuzz_seeds *seeds) {
     static const size_t block = offsetof(struct store_note, block);
     static const size_t ring = offsetof(struct store_note, ring_offset);
-    static const size_t count = offsetof(struct store_note, block_count) - 3;
+    static const size_t count = offsetof(struct store_note, block_count);
     uint8_t space[256];
     struct buffer out = {space, 0, sizeof space};
 
     wire_give_number(&out, 0, 1);
     fuzz_seed(seeds, (struct bytes){space, out.size});
-    give_note(&out, RING_NOTE, 0, block, 40);
-    give_note(&out, RING_NOTE, 1, ring, 8 * BLOCK_BYTES);
+    give_number(&out, RING_NOTE, 0, block, 8, 40);
+    give_number(&out, RING_NOTE, 1, ring, 8, 8 * BLOCK_BYTES);
     fuzz_seed(seeds, (struct bytes){space, out.size});
     out.size = 1;
-    give_note(&out, RING_NOTE, 0, count, UINT64_C(0x200000000));
-    give_note(&out, LOG_NOTES, 1, block, 0);
-    give_note(&out, RING_BYTES_AT, 60, 0, 1);
+    give_number(&out, RING_NOTE, 0, count, 4, 2);
+    give_number(&out, RING_NOTE, 0, block, 8, GROW_BYTES / BLOCK_BYTES - 1);
+    fuzz_seed(seeds, (struct bytes){space, out.size});
+    out.size = 1;
+    give_number(&out, LOG_NOTES, 1, block, 8, 0);
+    give_number(&out, RING_BYTES_AT, 60, 0, 8, 1);
     fuzz_seed(seeds, (struct bytes){space, out.size});
 }
