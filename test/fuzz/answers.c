@@ -21,7 +21,7 @@ static int reply_take(struct wire_cursor *cursor, struct call *call) {
     return r;
 }
 
-static int answer_take(struct answers *answers, struct call *call) {
+int answers_take(struct answers *answers, struct call *call) {
     struct wire_cursor *cursor = &answers->left;
 
     if (cursor->size == 0 || cursor->bad) {
@@ -47,7 +47,7 @@ static void answers_step(struct actor *actor, struct message *first) {
         memset(&call->reply, 0, sizeof call->reply);
         call->bulk_in.size = 0;
         answers->count++;
-        call_reply(call, answer_take(answers, call));
+        call_reply(call, answers_take(answers, call));
     }
 }
 

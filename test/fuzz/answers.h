@@ -24,6 +24,8 @@ struct answers {
 };
 
 void answers_init(struct answers *answers, struct bytes in, int last);
+/* The next one, into the call: its result, which is not given to whoever asks yet. */
+int answers_take(struct answers *answers, struct call *call);
 
 /* Seeds. */
 void give_reply(struct buffer *out, uint16_t opcode, const union reply_body *reply,

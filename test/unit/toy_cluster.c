@@ -717,7 +717,7 @@ void toy_cluster_init(struct toy_cluster *cluster) {
         .transport_context = cluster->logs,
         .env = cluster->env,
         .resend_ns = 100 * NS_PER_MS,
-        .logs_max = 64,
+        .logs_max = 16,
     };
     r = rpc_new(&options, &cluster->rpc);
     assert(r == 0);
