@@ -142,6 +142,7 @@ static void begin_answered(struct call *call) {
     struct session_id id = {call->reply.session_begin.session};
     int r = call->result;
 
+    call_abandon(call); /* An error may have kept its number, for a copy that never comes. */
     session->renewing = false;
     r = r ? r : rpc_session_set(options->rpc, id, options->incarnation);
     if (session->stopping && session->again.is_beginning) {
@@ -217,6 +218,7 @@ static void end_answered(struct call *call) {
     struct session *session = call->context;
 
     assert(session->stage == SESSION_ENDING && !session->ended && !session->renewing);
+    call_abandon(call);
     session->ended = true;
     session->end_result = call->result;
     session_over(session);
