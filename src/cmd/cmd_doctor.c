@@ -2,6 +2,7 @@
  * some of them. */
 #include "cmd/daemon.h"
 #include "cmd/find.h"
+#include "cmd/json_text.h"
 #include "env/env_linux.h"
 #include "host/doctor.h"
 #include "host/doctor_measure.h"
@@ -134,23 +135,8 @@ static void advice_print(const struct doctor_row *row, char ret_text[TEXT_BYTES]
     }
 }
 
-/* Texts that are no UTF-8 lose what is none. */
-static json_t *text_json(const char *text) {
-    char plain[LABEL_BYTES];
-    json_t *json = json_string(text);
-
-    if (json) {
-        return json;
-    }
-    snprintf(plain, sizeof plain, "%s", text);
-    for (char *at = plain; *at; at++) {
-        *at = (unsigned char)*at < 128 ? *at : '?';
-    }
-    return json_string(plain);
-}
-
 static json_t *text_or_null(const char *text) {
-    return text && text[0] ? text_json(text) : json_null();
+    return text && text[0] ? json_text(text) : json_null();
 }
 
 static json_t *time_json(uint64_t ns) {
@@ -324,7 +310,7 @@ static json_t *change_json(const struct doctor_change *change) {
                      doctor_setting_name(change->setting), "of", text_or_null(change->of),
                      "outcome", outcome_words[change->outcome], "before",
                      text_or_null(change->before), "after", text_or_null(change->after), "error",
-                     change->error < 0 ? text_json(err_text(change->error)) : json_null());
+                     change->error < 0 ? json_text(err_text(change->error)) : json_null());
 }
 
 static int changes_print_json(const struct doctor_changes *changes) {

@@ -2,10 +2,10 @@
  * is not running is opened here, as a start does, but for the mount. */
 #include "cmd/daemon.h"
 #include "cmd/find.h"
+#include "cmd/fsck_lines.h"
 #include "cmd/fsck_report.h"
 #include "host/control_socket.h"
 #include "host/machine.h"
-#include "host/plain_text.h"
 #include "host/process.h"
 #include "node/local_directory.h"
 #include <stdio.h>
@@ -18,63 +18,17 @@ struct words {
     bool progress;
 };
 
-/* Lines come in pieces. */
-struct lines {
-    bool inside; /* of a line */
-    char note;   /* FSCK_ of the line; 0: it is of the answer */
-    bool progress;
-    uint8_t before; /* of plain_text */
-};
-
-/* Names in the file system are anybody's. */
-static void print_piece(struct lines *lines, const char *text, size_t size, FILE *to) {
-    char piece[4096];
-
-    for (size_t at = 0; at < size; at += sizeof piece) {
-        size_t part = MIN(size - at, sizeof piece);
-
-        memcpy(piece, text + at, part);
-        plain_text_piece(piece, part, true, &lines->before);
-        fwrite(piece, 1, part, to);
-    }
-}
-
-static void show(void *context, const char *text, size_t size) {
-    struct lines *lines = context;
-
-    while (size > 0) {
-        const char *end = memchr(text, '\n', size);
-        size_t part = end ? (size_t)(end - text) + 1 : size;
-        size_t skip = 0;
-
-        if (!lines->inside) {
-            lines->note = text[0] == FSCK_NOTE || text[0] == FSCK_ERROR ? text[0] : 0;
-            skip = lines->note != 0;
-            if (lines->note == FSCK_ERROR || (lines->note && lines->progress)) {
-                fputs("shoal fsck: ", stderr);
-            }
-        }
-        if (lines->note != FSCK_NOTE || lines->progress) {
-            print_piece(lines, text + skip, part - skip, lines->note ? stderr : stdout);
-        }
-        lines->inside = !end;
-        text += part;
-        size -= part;
-    }
-    fflush(stdout);
-}
-
 static bool never(void *context) {
     (void)context;
     return false;
 }
 
 static int check_stopped(const struct verb *verb, const struct words *words, const char *directory,
-                         struct lines *lines) {
+                         struct fsck_lines *lines) {
     const struct local_cluster_options options = {.directory = directory, .origin = directory};
     const struct fsck_output output = {.json = words->json,
                                        .with_data = !words->no_data,
-                                       .write = show,
+                                       .write = fsck_lines_show,
                                        .stopped = never,
                                        .context = lines};
     struct local_cluster *cluster;
@@ -94,7 +48,9 @@ static int check(const struct verb *verb, const struct words *words,
                  const struct find_place *place) {
     const char *arguments[3] = {"fsck"};
     size_t count = 1;
-    struct lines lines = {.progress = words->progress || machine_is_terminal(stderr)};
+    struct fsck_lines lines = {.answer = stdout,
+                               .notes = stderr,
+                               .progress = words->progress || machine_is_terminal(stderr)};
 
     if (words->json) {
         arguments[count++] = "--json";
@@ -102,8 +58,10 @@ static int check(const struct verb *verb, const struct words *words,
     if (words->no_data) {
         arguments[count++] = "--no-data";
     }
-    const struct find_request afar = {
-        .argument_count = count, .arguments = arguments, .output = show, .context = &lines};
+    const struct find_request afar = {.argument_count = count,
+                                      .arguments = arguments,
+                                      .output = fsck_lines_show,
+                                      .context = &lines};
     if (!place->directory[0]) {
         return find_ask_afar(verb, place, &afar);
     }
@@ -112,7 +70,7 @@ static int check(const struct verb *verb, const struct words *words,
         .name = LOCAL_CONTROL_NAME,
         .argument_count = count,
         .arguments = arguments,
-        .output = show,
+        .output = fsck_lines_show,
         .context = &lines,
     };
     int status = EXIT_FAILED;

@@ -1,5 +1,6 @@
 /* key: makes and changes key files, and asks a cluster to take back what others have. Secrets are
  * in files and memory only, never on a command line or a screen. */
+#include "cmd/control_words.h"
 #include "cmd/find.h"
 #include "host/machine.h"
 #include "host/plain_file.h"
@@ -10,8 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { SERIAL_DIGITS = 16 };
 
 static int file_read(const struct verb *verb, const char *path, struct key_file *ret_file) {
     char problem[512];
@@ -197,12 +196,6 @@ static int run_add(const struct verb *verb, int argc, char **argv) {
     return status;
 }
 
-/* Of a mount's key: 16 hexadecimal digits, as `key mount` has told them. */
-static bool is_serial(const char *text) {
-    return strlen(text) == SERIAL_DIGITS && strspn(text, "0123456789abcdef") == SERIAL_DIGITS &&
-           strspn(text, "0") < SERIAL_DIGITS;
-}
-
 /* rest: what stands behind them, and names the cluster. */
 static int words_ask(const struct verb *verb, char *const *rest, size_t word_count,
                      const char *const *words) {
@@ -213,10 +206,12 @@ static int words_ask(const struct verb *verb, char *const *rest, size_t word_cou
 }
 
 static int run_revoke(const struct verb *verb, int argc, char **argv) {
+    uint64_t serial;
+
     if (argc < 3 || argv[2][0] == '-') {
         return verb_usage(verb, "revoke takes the serial of a mount's key");
     }
-    if (!is_serial(argv[2])) {
+    if (!control_words_serial(argv[2], &serial)) {
         return verb_usage(verb,
                           "%s is no serial, which has 16 digits, as mount:SERIAL in a key file has "
                           "them",

@@ -1,5 +1,6 @@
 /* The contract is in control_away.h. */
 #include "cmd/control_away.h"
+#include "cmd/json_text.h"
 #include "node/local_others.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -83,10 +84,10 @@ json_t *control_away_json(struct control *control) {
                                       json_integer((json_int_t)away->map.targets[t].id.value));
             }
         }
-        json_array_append_new(rows, json_pack("{s:I, s:s, s:I, s:o, s:I}", "node",
-                                              (json_int_t)row->node, "address", row->address,
-                                              "for_s", (json_int_t)silent_s(away, row), "targets",
-                                              targets, "calls", (json_int_t)row->wait_count));
+        json_array_append_new(
+            rows, json_pack("{s:I, s:o?, s:I, s:o, s:I}", "node", (json_int_t)row->node, "address",
+                            json_text(row->address), "for_s", (json_int_t)silent_s(away, row),
+                            "targets", targets, "calls", (json_int_t)row->wait_count));
     }
     free(away);
     return rows;

@@ -1,5 +1,6 @@
 /* stat and stripe: how one file or directory lies, by its inode number. */
 #include "cmd/control.h"
+#include "cmd/control_words.h"
 #include "cmd/verb.h"
 #include "env/errno_map.h"
 #include "layout/layout.h"
@@ -11,16 +12,6 @@
 static int refuse(struct control_socket_connection *connection, int64_t result) {
     control_print(connection, "%s\n", err_text(err_from_errno((int)-result)));
     return EXIT_FAILED;
-}
-
-static bool take_ino(size_t argument_count, char **arguments, size_t index, uint64_t *ret_ino) {
-    unsigned long long ino;
-
-    if (index >= argument_count || !verb_parse_count(arguments[index], &ino)) {
-        return false;
-    }
-    *ret_ino = ino;
-    return true;
 }
 
 static json_t *layout_json(const struct shoal_layout *layout) {
@@ -47,7 +38,7 @@ int control_stat(struct control *control, struct control_socket_connection *conn
     struct shoal_request request = {.operation = SHOAL_GETATTR};
     struct shoal_request layout = {.operation = SHOAL_LAYOUT_GET};
 
-    if (!take_ino(argument_count, arguments, 1, &request.ino)) {
+    if (!control_words_stat(argument_count, arguments, &request.ino)) {
         return EXIT_USAGE;
     }
     layout.ino = request.ino;
@@ -78,48 +69,27 @@ int control_stat(struct control *control, struct control_socket_connection *conn
     return EXIT_OK;
 }
 
-/* COUNT|all|- BYTES|-, into what is there already. */
-static bool take_layout(const char *count, const char *bytes, struct shoal_layout *layout) {
-    unsigned long long number;
-
-    if (strcmp(count, "all") == 0) {
-        layout->stripe_count = -1;
-    } else if (strcmp(count, "-") != 0) {
-        if (!verb_parse_count(count, &number) || number == 0 || number >= STRIPE_ALL) {
-            return false;
-        }
-        layout->stripe_count = (int32_t)number;
-    }
-    if (strcmp(bytes, "-") != 0) {
-        if (!verb_parse_bytes(bytes, &number) || number < CHUNK_BYTES_MIN ||
-            number > CHUNK_BYTES_MAX || number % CHUNK_BYTES_MIN != 0) {
-            return false;
-        }
-        layout->chunk_bytes = (uint32_t)number;
-    }
-    return true;
+/* What is said goes into what is there already. */
+static void layout_take(const struct control_stripe_words *words, struct shoal_layout *layout) {
+    layout->stripe_count = words->stripe_count != 0 ? words->stripe_count : layout->stripe_count;
+    layout->chunk_bytes = words->chunk_bytes != 0 ? words->chunk_bytes : layout->chunk_bytes;
 }
 
-/* stripe get INO - - | stripe set INO COUNT|all|- BYTES|-, and --json */
 int control_stripe(struct control *control, struct control_socket_connection *connection,
                    size_t argument_count, char **arguments) {
     struct shoal_client *client = local_cluster_client(control->cluster);
     struct shoal_request request = {.operation = SHOAL_LAYOUT_GET};
-    struct shoal_layout asked = {0};
-    bool set = argument_count > 1 && strcmp(arguments[1], "set") == 0;
-    bool get = argument_count > 1 && strcmp(arguments[1], "get") == 0;
-    size_t count = argument_count - control_has_word(argument_count, arguments, "--json");
+    struct control_stripe_words words;
 
-    if (!(set || get) || count != 5 || !take_ino(argument_count, arguments, 2, &request.ino) ||
-        !take_layout(arguments[3], arguments[4], &asked) ||
-        (get && (asked.stripe_count != 0 || asked.chunk_bytes != 0))) {
+    if (!control_words_stripe(argument_count, arguments, &words)) {
         control_print(connection, "the daemon does not understand this request for a layout\n");
         return EXIT_USAGE;
     }
+    request.ino = words.ino;
     int64_t r = shoal_run(client, &request);
-    if (r == 0 && set) {
+    if (r == 0 && words.sets) {
         request.operation = SHOAL_LAYOUT_SET;
-        (void)take_layout(arguments[3], arguments[4], &request.layout);
+        layout_take(&words, &request.layout);
         r = shoal_run(client, &request);
         if (err_from_errno((int)-r) == -ERR_INVALID) {
             control_print(connection, "what has chunks keeps its layout, links have none: name a "

@@ -1,5 +1,6 @@
 /* The contract is in control_nodes.h. */
 #include "cmd/control_nodes.h"
+#include "cmd/json_text.h"
 #include "cmd/verb.h"
 #include "layout/map_lost.h"
 #include <inttypes.h>
@@ -7,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORDS_BYTES_MAX = 1024, TEXT_BYTES_MAX = 512 << 10 };
+enum { WORDS_BYTES_MAX = 1024, TEXT_BYTES_MAX = 512 << 10, ANSWER_DEPTH_MAX = 64 };
 #define NODE_NS (3 * NS_PER_S)
 
 /* Asking. */
@@ -147,8 +148,8 @@ void control_nodes_name_away(struct control_socket_connection *connection,
 }
 
 static json_t *away_json(const struct node_answer *node) {
-    return json_pack("{s:I, s:s, s:s}", "id", (json_int_t)node->node, "address", node->address,
-                     "error", err_text(node->result));
+    return json_pack("{s:I, s:o?, s:s}", "id", (json_int_t)node->node, "address",
+                     json_text(node->address), "error", err_text(node->result));
 }
 
 json_t *control_nodes_away_json(const struct node_answers *answers) {
@@ -187,12 +188,37 @@ int control_nodes_print(struct control *control, struct control_socket_connectio
     return status;
 }
 
-static json_t *other_json(const struct node_answer *node) {
+/* Whether it nests deeper than any answer of ours. */
+static bool is_deep(json_t *json, unsigned depth_max) {
+    const char *key;
+    json_t *part;
+    size_t index;
+    bool deep = depth_max == 0;
+
+    if (!deep && json_is_array(json)) {
+        json_array_foreach(json, index, part) {
+            deep = deep || is_deep(part, depth_max - 1);
+        }
+    }
+    if (!deep && json_is_object(json)) {
+        json_object_foreach(json, key, part) {
+            deep = deep || is_deep(part, depth_max - 1);
+        }
+    }
+    return deep;
+}
+
+json_t *control_nodes_answer_json(struct node_answer *node) {
     json_t *answer = node->result == 0 ? json_loads(node->text, 0, NULL) : NULL;
 
-    return json_pack("{s:I, s:s, s:s?, s:o?}", "id", (json_int_t)node->node, "address",
-                     node->address, "error", node->result < 0 ? err_text(node->result) : NULL,
-                     "answer", answer);
+    if (node->result == 0 && (!answer || is_deep(answer, ANSWER_DEPTH_MAX))) {
+        node->result = -ERR_MALFORMED;
+        json_decref(answer);
+        answer = NULL;
+    }
+    return json_pack("{s:I, s:o?, s:s?, s:o?}", "id", (json_int_t)node->node, "address",
+                     json_text(node->address), "error",
+                     node->result < 0 ? err_text(node->result) : NULL, "answer", answer);
 }
 
 int control_nodes_print_json(struct control *control, struct control_socket_connection *connection,
@@ -202,7 +228,7 @@ int control_nodes_print_json(struct control *control, struct control_socket_conn
     int r = control_nodes_ask(control, words, word_count, &answers);
 
     for (uint32_t i = 0; i < answers.count; i++) {
-        json_array_append_new(others, other_json(&answers.nodes[i]));
+        json_array_append_new(others, control_nodes_answer_json(&answers.nodes[i]));
     }
     json_object_set_new(json, "others", others);
     control_print_json(connection, json);

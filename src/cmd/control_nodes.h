@@ -41,6 +41,10 @@ int control_nodes_print(struct control *control, struct control_socket_connectio
 int control_nodes_print_json(struct control *control, struct control_socket_connection *connection,
                              json_t *json, const char *const *words, size_t word_count);
 
+/* One other's row of "others": {"id", "address", "error", "answer"}. What is no JSON is no answer:
+ * its result becomes -ERR_MALFORMED. */
+json_t *control_nodes_answer_json(struct node_answer *node);
+
 /* Lets others ask this node, from the start of its control socket to the end. */
 void control_nodes_serve(struct control *control);
 void control_nodes_refuse(struct control *control);

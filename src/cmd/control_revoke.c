@@ -1,8 +1,8 @@
 /* revoke SERIAL: asks the manager, wherever it is, and tells what that has come to. */
 #include "cmd/control.h"
+#include "cmd/control_words.h"
 #include "cmd/verb.h"
 #include <inttypes.h>
-#include <stdlib.h>
 
 #define MANAGER_NS (10 * NS_PER_S)
 
@@ -30,7 +30,7 @@ int control_revoke(struct control *control, struct control_socket_connection *co
     struct call call = {.header = {.opcode = OP_KEY_REVOKE, .log = LOG_MANAGER},
                         .deadline_ns = env_now_ns(env) + MANAGER_NS};
 
-    if (argument_count != 2) {
+    if (!control_words_revoke(argument_count, arguments, &call.request.key_revoke.serial)) {
         control_print(connection, "a serial is missing\n");
         return EXIT_USAGE;
     }
@@ -40,7 +40,6 @@ int control_revoke(struct control *control, struct control_socket_connection *co
                       control->directory);
         return EXIT_FAILED;
     }
-    call.request.key_revoke.serial = strtoull(arguments[1], NULL, 16);
     int r = local_cluster_ask(control->cluster, &call);
     if (r < 0) {
         return revoke_failed(connection, arguments[1], r);

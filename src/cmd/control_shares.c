@@ -1,5 +1,6 @@
 /* The contract is in control_shares.h. */
 #include "cmd/control_shares.h"
+#include "cmd/json_text.h"
 #include "host/plain_text.h"
 #include "meta/group.h"
 #include "node/local_directory.h"
@@ -111,9 +112,9 @@ void control_shares_print(struct control *control, struct control_socket_connect
 }
 
 static void met_json(void *context, const struct share_met *met) {
-    json_array_append_new(context, json_pack("{s:I, s:s, s:s, s:I}", "user", (json_int_t)met->uid,
-                                             "share", met->share, "at", met->at, "session",
-                                             (json_int_t)met->session));
+    json_array_append_new(context, json_pack("{s:I, s:s, s:o?, s:I}", "user", (json_int_t)met->uid,
+                                             "share", met->share, "at", json_text(met->at),
+                                             "session", (json_int_t)met->session));
 }
 
 json_t *control_shares_json(struct control *control) {

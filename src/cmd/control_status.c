@@ -6,6 +6,7 @@
 #include "cmd/control_targets.h"
 #include "cmd/control_waits.h"
 #include "cmd/daemon_mount.h"
+#include "cmd/json_text.h"
 #include "cmd/verb.h"
 #include "env/errno_map.h"
 #include "host/process.h"
@@ -233,34 +234,21 @@ static json_t *node_json(struct control *control) {
                      connections_json(control), "away", control_away_json(control));
 }
 
-static json_t *mount_json(const struct own_mount *mount) {
-    const struct own_mount_channel *channel = &mount->channel;
-    const char *why = channel->why[0] ? channel->why : NULL;
-
-    return json_pack("{s:s, s:s?, s:s?, s:o, s:o, s:o, s:i}", "path", mount->place, "channel",
-                     channel->name, "channel_why", why, "may_stand_aside",
-                     channel->name ? json_boolean(channel->may_stand_aside) : json_null(),
-                     "stood_aside",
-                     channel->name ? json_integer((json_int_t)channel->stood_aside) : json_null(),
-                     "served_aside",
-                     channel->name ? json_integer((json_int_t)channel->served_aside) : json_null(),
-                     "process", mount->process);
-}
-
 static json_t *status_json(struct control *control) {
     json_t *mounts = json_array();
     struct own_mount mount;
 
     daemon_mounted_at(control, &mount);
     if (mount.state == OWN_MOUNT_LIVES) {
-        json_array_append_new(mounts, mount_json(&mount));
+        json_array_append_new(mounts, own_mount_json(&mount));
     }
-    return json_pack(
-        "{s:s, s:i, s:o, s:o, s:n, s:o, s:o, s:o, s:o, s:o, s:o}", "directory", control->directory,
-        "process", process_own_id(), "node", node_json(control), "managers", managers_json(control),
-        "key_file", "mounts", mounts, "mount_waits", control_waits_json(control), "mount_ended",
-        control_ended_json(control), "targets", targets_json(control), "cluster_targets",
-        control_targets_json(control), "shares_met", control_shares_json(control));
+    return json_pack("{s:o?, s:i, s:o, s:o, s:n, s:o, s:o, s:o, s:o, s:o, s:o}", "directory",
+                     json_text(control->directory), "process", process_own_id(), "node",
+                     node_json(control), "managers", managers_json(control), "key_file", "mounts",
+                     mounts, "mount_waits", control_waits_json(control), "mount_ended",
+                     control_ended_json(control), "targets", targets_json(control),
+                     "cluster_targets", control_targets_json(control), "shares_met",
+                     control_shares_json(control));
 }
 
 #define CLOCK_SAID_NS NS_PER_S

@@ -1,10 +1,9 @@
 /* target lost ID check|ask|yes: whether it can be, what it would cost, or that it be so: the
  * manager is asked, wherever it is. */
 #include "cmd/control.h"
+#include "cmd/control_words.h"
 #include "cmd/verb.h"
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define MANAGER_NS (10 * NS_PER_S)
 
@@ -125,25 +124,22 @@ int control_target(struct control *control, struct control_socket_connection *co
     struct env *env = local_cluster_env(control->cluster);
     struct call call = {.header = {.opcode = OP_TARGET_LOSE, .log = LOG_MANAGER},
                         .deadline_ns = env_now_ns(env) + MANAGER_NS};
-    bool asks = control_has_word(argument_count, arguments, "ask");
-    bool does = control_has_word(argument_count, arguments, "yes");
-    unsigned long long id = 0;
+    struct control_target_words words;
 
-    if (argument_count != 4 || strcmp(arguments[1], "lost") != 0 ||
-        !verb_parse_count(arguments[2], &id) || id > UINT32_MAX) {
+    if (!control_words_target(argument_count, arguments, &words)) {
         control_print(connection, "the daemon does not know this request\n");
         return EXIT_USAGE;
     }
     call.request.target_lose = (struct target_lose_request){
-        .target = (uint32_t)id, .asks_only = !does, .knows_metadata = 1};
+        .target = words.target, .asks_only = words.what != CONTROL_TARGET_DO, .knows_metadata = 1};
     int r = local_cluster_ask(control->cluster, &call);
     if (r < 0) {
-        return lose_failed(connection, (uint32_t)id, r);
+        return lose_failed(connection, words.target, r);
     }
-    if (asks) {
-        cost_print(connection, (uint32_t)id, &call.reply.target_lose);
-    } else if (does) {
-        lost_print(control, connection, (uint32_t)id, call.reply.target_lose.map_version);
+    if (words.what == CONTROL_TARGET_ASK) {
+        cost_print(connection, words.target, &call.reply.target_lose);
+    } else if (words.what == CONTROL_TARGET_DO) {
+        lost_print(control, connection, words.target, call.reply.target_lose.map_version);
     }
     return EXIT_OK;
 }

@@ -1,5 +1,6 @@
 /* The contract is in own_mount.h. */
 #include "cmd/own_mount.h"
+#include "cmd/json_text.h"
 #include "env/env_linux.h"
 #include "front/fuse/fuse.h"
 #include "host/folder.h"
@@ -88,6 +89,19 @@ void own_mount_channel_parse(const char *text, struct own_mount_channel *ret_cha
             *ret_channel = channel;
         }
     }
+}
+
+json_t *own_mount_json(const struct own_mount *mount) {
+    const struct own_mount_channel *channel = &mount->channel;
+    bool is_told = channel->name != NULL;
+
+    return json_pack(
+        "{s:o?, s:s?, s:o?, s:o, s:o, s:o, s:i}", "path", json_text(mount->place), "channel",
+        channel->name, "channel_why", json_text(channel->why[0] ? channel->why : NULL),
+        "may_stand_aside", is_told ? json_boolean(channel->may_stand_aside) : json_null(),
+        "stood_aside", is_told ? json_integer((json_int_t)channel->stood_aside) : json_null(),
+        "served_aside", is_told ? json_integer((json_int_t)channel->served_aside) : json_null(),
+        "process", mount->process);
 }
 
 static void channel_read(struct env *env, struct own_mount_channel *ret_channel) {

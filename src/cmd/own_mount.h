@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/types.h"
 #include "cmd/find.h"
+#include <jansson.h>
 
 /* Of fuse_mount_tuned, for a log. */
 #define MOUNT_TUNED                                                                                \
@@ -47,6 +48,9 @@ void own_mount_channel_get(const struct fuse_mount *mount, struct own_mount_chan
 /* For a log: empty where the device was asked for. */
 void own_mount_channel_print(const struct fuse_mount *mount,
                              char ret_line[OWN_MOUNT_WHY_BYTES + 64]);
+
+/* What status tells of one that lives. */
+json_t *own_mount_json(const struct own_mount *mount);
 
 /* Of a directory that can't be looked at, as of one that has none: NONE. */
 void own_mount_look(const char *directory, struct own_mount *ret_mount);

@@ -123,6 +123,18 @@ void seed_lock_file(const struct fuzz_seeds *seeds) {
     fuzz_seed_text(seeds, "\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n");
 }
 
+/* Status tells of it as JSON, whatever bytes its text and its place have. */
+static void mount_tell(const struct own_mount_channel *channel) {
+    static struct own_mount mount = {.state = OWN_MOUNT_LIVES, .place = "/mnt/\xff"};
+
+    mount.channel = *channel;
+    json_t *json = own_mount_json(&mount);
+    char *text = json_dumps(json, 0);
+    assert(json && text);
+    free(text);
+    json_decref(json);
+}
+
 /* What is taken reads the same again when it is told again. */
 void fuzz_mount_channel(struct bytes in) {
     char *text = malloc(in.size + 1); /* of just its size */
@@ -146,6 +158,7 @@ void fuzz_mount_channel(struct bytes in) {
     assert(same.name == channel.name && same.may_stand_aside == channel.may_stand_aside);
     assert(same.stood_aside == channel.stood_aside && same.served_aside == channel.served_aside);
     assert(strncmp(same.why, channel.why, strlen(same.why)) == 0);
+    mount_tell(&channel);
 }
 
 void seed_mount_channel(const struct fuzz_seeds *seeds) {
