@@ -23,8 +23,7 @@ static const char *hex_read(const char *text, uintptr_t *ret_value) {
     return text;
 }
 
-/* The file's path, when the line is of a file that is mapped around the address. */
-static const char *line_path(const char *line, uintptr_t address) {
+const char *env_fault_path(const char *line, uintptr_t address) {
     uintptr_t begin;
     uintptr_t end;
     const char *rest = hex_read(line, &begin);
@@ -50,7 +49,7 @@ static void bus_error(int signal_number, siginfo_t *info, void *context) {
             }
             line[size] = '\0';
             size = 0;
-            const char *path = line_path(line, (uintptr_t)info->si_addr);
+            const char *path = env_fault_path(line, (uintptr_t)info->si_addr);
             if (path) {
                 say("shoal: ");
                 say(path);

@@ -6,16 +6,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The numbers of a line "Groups:\t4 24 27". */
-static size_t groups_parse(const char *line, size_t count_max, uint32_t *ret_groups) {
+bool env_groups_parse(const char *line, size_t count_max, uint32_t *ret_groups, size_t *ret_count) {
+    static const char label[] = "Groups:";
     size_t count = 0;
 
+    if (strncmp(line, label, sizeof label - 1) != 0) {
+        return false;
+    }
+    line += sizeof label - 1;
     for (;;) {
         char *end;
         unsigned long group = strtoul(line, &end, 10);
 
         if (end == line) {
-            return count;
+            *ret_count = count;
+            return true;
         }
         if (count < count_max) {
             ret_groups[count] = (uint32_t)group;
@@ -26,7 +31,6 @@ static size_t groups_parse(const char *line, size_t count_max, uint32_t *ret_gro
 }
 
 int env_groups_get(int process_id, size_t count_max, uint32_t *ret_groups, size_t *ret_count) {
-    static const char label[] = "Groups:";
     char path[64];
     char *line = NULL;
     size_t capacity = 0;
@@ -38,10 +42,7 @@ int env_groups_get(int process_id, size_t count_max, uint32_t *ret_groups, size_
         return errno == ENOENT || errno == ESRCH ? -ERR_NOT_FOUND : err_from_errno(errno);
     }
     while (r && getline(&line, &capacity, file) > 0) {
-        if (strncmp(line, label, sizeof label - 1) == 0) {
-            *ret_count = groups_parse(line + sizeof label - 1, count_max, ret_groups);
-            r = 0;
-        }
+        r = env_groups_parse(line, count_max, ret_groups, ret_count) ? 0 : r;
     }
     free(line);
     fclose(file);

@@ -4,26 +4,26 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-struct signal_sets {
-    uint64_t own, shared, blocked, ignored;
-};
-
-static void set_read(const char *line, struct signal_sets *sets) {
+void env_signals_parse(const char *line, struct env_signals *signals) {
     uint64_t value;
 
     if (sscanf(line, "SigPnd: %" SCNx64, &value) == 1) {
-        sets->own = value;
+        signals->own = value;
     } else if (sscanf(line, "ShdPnd: %" SCNx64, &value) == 1) {
-        sets->shared = value;
+        signals->shared = value;
     } else if (sscanf(line, "SigBlk: %" SCNx64, &value) == 1) {
-        sets->blocked = value;
+        signals->blocked = value;
     } else if (sscanf(line, "SigIgn: %" SCNx64, &value) == 1) {
-        sets->ignored = value;
+        signals->ignored = value;
     }
 }
 
+bool env_signals_wait(const struct env_signals *signals) {
+    return ((signals->own | signals->shared) & ~(signals->blocked | signals->ignored)) != 0;
+}
+
 bool env_signal_is_pending(int thread_id) {
-    struct signal_sets sets = {0};
+    struct env_signals signals = {0};
     char path[64];
     char *line = NULL;
     size_t capacity = 0;
@@ -34,9 +34,9 @@ bool env_signal_is_pending(int thread_id) {
         return false;
     }
     while (getline(&line, &capacity, file) > 0) {
-        set_read(line, &sets);
+        env_signals_parse(line, &signals);
     }
     free(line);
     fclose(file);
-    return ((sets.own | sets.shared) & ~(sets.blocked | sets.ignored)) != 0;
+    return env_signals_wait(&signals);
 }

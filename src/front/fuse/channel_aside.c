@@ -61,7 +61,20 @@ static int policy_set(int thread_id, int policy) {
     return sched_setscheduler(thread_id, policy, &none);
 }
 
-/* The field of /proc/ID/stat behind the name, which may hold anything; 0: not to be had. */
+char aside_stat_field(const char *text, unsigned field, int *ret_number) {
+    const char *at = strrchr(text, ')');
+
+    for (unsigned i = 0; at && i <= field; i++) {
+        at = strchr(at + 1, ' ');
+    }
+    if (!at) {
+        return 0;
+    }
+    *ret_number = (int)strtol(at + 1, NULL, 10);
+    return at[1];
+}
+
+/* Likewise of /proc/ID/stat; 0: not to be had. */
 static char stat_field(uint32_t id, unsigned field, int *ret_number) {
     char path[32];
     char text[STAT_BYTES];
@@ -74,15 +87,7 @@ static char stat_field(uint32_t id, unsigned field, int *ret_number) {
     ssize_t size = read(fd, text, sizeof text - 1);
     close(fd);
     text[MAX(size, 0)] = '\0';
-    const char *at = strrchr(text, ')');
-    for (unsigned i = 0; at && i <= field; i++) {
-        at = strchr(at + 1, ' ');
-    }
-    if (!at) {
-        return 0;
-    }
-    *ret_number = (int)strtol(at + 1, NULL, 10);
-    return at[1];
+    return aside_stat_field(text, field, ret_number);
 }
 
 static int cpu_of(uint32_t program) {

@@ -87,5 +87,9 @@ static inline bool aside_is(const struct aside_thread *thread) {
     return atomic_load_explicit(&thread->state, memory_order_relaxed) != ASIDE_NONE;
 }
 
+/* A field of the text of /proc/ID/stat behind the name, which may hold anything: its first letter,
+ * and its number. 0, and nothing is written: there is no such field. */
+char aside_stat_field(const char *text, unsigned field, int *ret_number);
+
 /* One program asks, as far as this thread knows. */
 bool aside_serves_one(const struct aside_thread *thread);
