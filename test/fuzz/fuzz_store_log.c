@@ -3,8 +3,8 @@
  * killed; then both are edited. It does not open and says why; or it answers what it is asked,
  * writes out what the notes name and starts again: nothing has come over its label.
  *
- * An input is a byte, whether checksums stay as they are, and then edits: u8 of enum place, where, u8 count, bytes; where
- * is a note's u8 number and u8 offset in it, or u16 offset. */
+ * An input is a byte, whether checksums stay as they are, and then edits: u8 of enum place, where,
+ * u8 count, bytes; where is a note's u8 number and u8 offset in it, or u16 offset. */
 #include "fuzz.h"
 #include "kv/record.h"
 #include "kv/ring.h"
@@ -283,11 +283,13 @@ void fuzz_store_log(struct bytes in) {
     ost_world_free(world);
 }
 
-static void give_number(struct buffer *out, enum place place, uint8_t number, size_t field,
-                        size_t bytes, uint64_t value) {
+static void give_place(struct buffer *out, enum place place, uint8_t number, size_t field) {
     wire_give_number(out, place, 1);
     wire_give_number(out, number, 1);
     wire_give_number(out, field, 1);
+}
+
+static void give_bytes(struct buffer *out, size_t bytes, uint64_t value) {
     wire_give_number(out, bytes, 1);
     wire_give_number(out, value, bytes);
 }
@@ -301,15 +303,21 @@ void seed_store_log(const struct fuzz_seeds *seeds) {
 
     wire_give_number(&out, 0, 1);
     fuzz_seed(seeds, (struct bytes){space, out.size});
-    give_number(&out, RING_NOTE, 0, block, 8, 40);
-    give_number(&out, RING_NOTE, 1, ring, 8, 8 * BLOCK_BYTES);
+    give_place(&out, RING_NOTE, 0, block);
+    give_bytes(&out, 8, 40);
+    give_place(&out, RING_NOTE, 1, ring);
+    give_bytes(&out, 8, 8 * BLOCK_BYTES);
     fuzz_seed(seeds, (struct bytes){space, out.size});
     out.size = 1;
-    give_number(&out, RING_NOTE, 0, count, 4, 2);
-    give_number(&out, RING_NOTE, 0, block, 8, GROW_BYTES / BLOCK_BYTES - 1);
+    give_place(&out, RING_NOTE, 0, count);
+    give_bytes(&out, 4, 2);
+    give_place(&out, RING_NOTE, 0, block);
+    give_bytes(&out, 8, GROW_BYTES / BLOCK_BYTES - 1);
     fuzz_seed(seeds, (struct bytes){space, out.size});
     out.size = 1;
-    give_number(&out, LOG_NOTES, 1, block, 8, 0);
-    give_number(&out, RING_BYTES_AT, 60, 0, 8, 1);
+    give_place(&out, LOG_NOTES, 1, block);
+    give_bytes(&out, 8, 0);
+    give_place(&out, RING_BYTES_AT, 60, 0);
+    give_bytes(&out, 8, 1);
     fuzz_seed(seeds, (struct bytes){space, out.size});
 }

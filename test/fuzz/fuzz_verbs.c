@@ -1,5 +1,5 @@
-/* Verbs: the words that a daemon hears behind their frame, what other nodes answer to them, and what
- * of it goes to a terminal. */
+/* Verbs: the words that a daemon hears behind their frame, what other nodes answer to them, and
+ * what of it goes to a terminal. */
 #include "cmd/bench/bench.h"
 #include "cmd/control_nodes.h"
 #include "cmd/control_words.h"
