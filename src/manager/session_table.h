@@ -40,6 +40,7 @@ struct manager_session {
     uint64_t serial;  /* of the mount's key that it was begun by, or renewed last; 0: a member's */
     bool is_nameless; /* its origin is not known, as the manager was rebuilt */
     bool is_heard;    /* since the manager's start, or begun then */
+    bool row_is_old;  /* of its key */
     bool is_revoked;  /* the key is: it is to be evicted */
     bool waiting;     /* for the flush of its record */
     enum session_stage stage;

@@ -338,21 +338,28 @@ static int renew_ticket(const struct manager_session *session, struct call *call
     return same && ticket_is_newest(signer, request->ticket) ? 0 : ticket_give(session, call);
 }
 
-/* Where there is no room for its row now, the next renewal tells it again. */
-static void session_name(struct manager_session *session, struct bytes name) {
+/* Its row as it is known now: with the name that this renewal tells where it had none, and the key
+ * that it was renewed by. Where there is no room for it, the next renewal tries again. */
+static void session_row_renew(struct manager_session *session, struct bytes name) {
     struct manager *manager = session->manager;
-    uint32_t value_bytes = (uint32_t)(sizeof(struct manager_session_row) + name.size);
+    size_t known_bytes = session->origin_bytes + WIRE_ORIGIN_PLACE_BYTES;
+    uint32_t value_bytes =
+        (uint32_t)(sizeof(struct manager_session_row) + MAX(name.size, known_bytes));
     const struct kv_need need = {
         .rows = 1, .value_bytes = value_bytes, .record_bytes = value_bytes + KV_ROW_RECORD_BYTES};
+    bool gets_name = session->is_nameless && name.size > 0 && name.size <= MANAGER_ORIGIN_BYTES_MAX;
     struct kv_grant grant;
 
-    if (!session->is_nameless || session->stage != STAGE_LIVE || name.size == 0 ||
-        name.size > MANAGER_ORIGIN_BYTES_MAX ||
+    if (session->stage != STAGE_LIVE || (!gets_name && !session->row_is_old) ||
         kv_admit(manager->kv, KV_CLASS_CONTROL, &need, &grant) < 0) {
         return;
     }
-    const struct wire_origin origin = wire_origin_read(name);
-    session_table_name(&manager->sessions, session, &origin);
+    if (gets_name) {
+        const struct wire_origin origin = wire_origin_read(name);
+
+        session_table_name(&manager->sessions, session, &origin);
+    }
+    session->row_is_old = false;
     kv_begin(manager->kv, &grant);
     int r = put_row(manager, session);
     assert(r == 0); /* It was admitted, and an older value is replaced. */
@@ -365,8 +372,11 @@ static void session_heard(struct manager_session *session, const struct call *ca
 
     session->heard_ns = manager_listening_ns(session->manager);
     session->is_heard = true;
-    session_table_serial(table, session, serial_of(call));
-    session_name(session, call->request.session_renew.origin); /* The row has the serial, too. */
+    if (session->serial != serial_of(call)) {
+        session_table_serial(table, session, serial_of(call));
+        session->row_is_old = true;
+    }
+    session_row_renew(session, call->request.session_renew.origin);
     if (session->stage == STAGE_LIVE && !must_end(session)) {
         session_move(session, &table->heard);
     }

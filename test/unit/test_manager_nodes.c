@@ -183,6 +183,22 @@ static void test_a_key_is_revoked(void **state) {
     }
 }
 
+/* By whichever key it was renewed last: a manager that starts anew knows that, too. */
+static void test_a_key_is_revoked_that_came_later(void **state) {
+    struct bench *bench = *state;
+    struct key_revoke_reply reply;
+    struct asked begun;
+    struct asked asked;
+
+    assert_int_equal(begin_as(bench, &begun, &laptop), 0);
+    assert_int_equal(renew_as(bench, &asked, &phone, ticket_of(&begun)), 0);
+    manager_again(bench, MANAGER_IS_KILLED);
+    assert_int_equal(revoke(bench, laptop.serial, &reply), 0);
+    assert_int_equal(reply.sessions, 0);
+    assert_int_equal(revoke(bench, phone.serial, &reply), 0);
+    assert_int_equal(reply.sessions, 1);
+}
+
 static void test_as_many_keys_as_a_map_names(void **state) {
     struct bench *bench = *state;
     struct key_revoke_reply reply;
@@ -1003,6 +1019,8 @@ int main(void) {
         TEST(an_older_copy_does_nothing),
         TEST(an_older_copy_does_nothing_by_a_stranger_s_word),
         cmocka_unit_test_setup_teardown(test_a_key_is_revoked, setup_with_keys, teardown),
+        cmocka_unit_test_setup_teardown(test_a_key_is_revoked_that_came_later, setup_with_keys,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_all_have_a_key_before_it_signs, setup_with_newer_key,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_as_many_keys_as_a_map_names, setup_with_keys,
