@@ -1,5 +1,6 @@
 /* The contract is in control_waits.h. */
 #include "cmd/control_waits.h"
+#include "cmd/json_text.h"
 #include "cmd/daemon_mount.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -117,8 +118,8 @@ json_t *control_ended_json(struct control *control) {
 
     return end == MOUNT_END_NONE
                ? json_null()
-               : json_pack("{s:s, s:s}", "path", atomic_load(&control->mount_point), "why",
-                           end == MOUNT_END_REFUSED ? "refused" : "cut");
+               : json_pack("{s:o?, s:s}", "path", json_text(atomic_load(&control->mount_point)),
+                           "why", end == MOUNT_END_REFUSED ? "refused" : "cut");
 }
 
 bool control_waits_print(struct control *control, struct control_socket_connection *connection) {
@@ -140,6 +141,6 @@ json_t *control_waits_json(struct control *control) {
         return json_null();
     }
     wait_find(control, &wait);
-    return json_pack("{s:s, s:I, s:s, s:s?}", "path", wait.place, "for_s", (json_int_t)wait.for_s,
-                     "asks", wait.asks, "why", why_words[wait.why]);
+    return json_pack("{s:o?, s:I, s:s, s:s?}", "path", json_text(wait.place), "for_s",
+                     (json_int_t)wait.for_s, "asks", wait.asks, "why", why_words[wait.why]);
 }
