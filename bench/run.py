@@ -17,6 +17,7 @@ processor.
 import argparse
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -32,6 +33,12 @@ import names
 import nodes
 import planner
 from mounts import Cluster, Failed, Mounted, Passthrough, command, cpu_clock_s, cpu_s, up
+
+
+KILLS, KILLS_SEED = 100, 7
+KILLS_LOAD_S = (0.5, 2.0)  # at least, and so much more
+KILLS_LOADS = (("meta", "--files", "1000000", "--dirs", "100", "--phases", "create"),
+               ("small", "--files", "1000000", "--phases", "write"))
 
 
 class Bench:
@@ -173,6 +180,32 @@ def starts(bench):
     bench.row("idle CPU", "%", [(run[2], None) for run in runs], "of one core", "<= 1")
 
 
+def kills(bench):
+    """Starts behind kill -9 under full load, again and again: their median, and the longest."""
+    rng = random.Random(KILLS_SEED)
+    count = 3 if bench.smoke else KILLS
+    cluster = bench.cluster()
+    took_s = []
+    try:
+        cluster.start()
+        for number in range(count):
+            what = KILLS_LOADS[number % len(KILLS_LOADS)]
+            load = subprocess.Popen([bench.shoal, "bench", what[0], cluster.root, *what[1:],
+                                     "--threads", "8", "--seconds", "60"],
+                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(KILLS_LOAD_S[0] + rng.random() * KILLS_LOAD_S[1])
+            if load.poll() is not None:
+                raise Failed(f"the load of kill {number + 1} ended by itself: {' '.join(what)}")
+            cluster.kill()
+            load.wait()
+            took_s.append(cluster.start())
+    finally:
+        cluster.stop()
+    name = f"start to mounted, {count} kills under load on end"
+    bench.row(name, "s", [(took, None) for took in took_s], "median", "")
+    bench.row(f"{name}, longest", "s", [(max(took_s), None)], "of all of these", "<= 5")
+
+
 def commit_of(folder):
     """Short; with a "+" where the tree differs from it. None: not known."""
     result = subprocess.run(["git", "-C", folder, "describe", "--always", "--exclude", "*",
@@ -180,10 +213,10 @@ def commit_of(folder):
     return result.stdout.strip() or None
 
 
-PARTS = {"starts": starts, "native": native, "metadata": names.metadata, "streams": data.streams,
-         "samples": data.samples, "commits": data.commits, "checkpoints": names.checkpoints,
-         "afar": afar.afar, "listing": names.listing, "links": nodes.links, "remote": nodes.remote,
-         "nodes": nodes.spread,
+PARTS = {"starts": starts, "kills": kills, "native": native, "metadata": names.metadata,
+         "streams": data.streams, "samples": data.samples, "commits": data.commits,
+         "checkpoints": names.checkpoints, "afar": afar.afar, "listing": names.listing,
+         "links": nodes.links, "remote": nodes.remote, "nodes": nodes.spread,
          "joining": nodes.joining, "planner": planner.prediction, "memory": memory.memory}
 
 
