@@ -81,8 +81,8 @@ static int outcome_renew_stage(struct transaction *transaction, const struct out
 }
 
 /* An open that a call from before the restart gave, or a close: memory has lost it, and the client
- * did not present it, as it had no answer yet. Done once, by the outcome's term. *ret_stalls: what is
- * PENDING is the group's, as another one's promise, and no row. */
+ * did not present it, as it had no answer yet. Done once, by the term of the outcome. *ret_stalls:
+ * what is PENDING is the group's, as another one's promise is, and no row. */
 static int outcome_renew(struct group *group, struct session *session, struct call *call,
                          const struct kv_outcome *outcome, bool *ret_stalls) {
     const struct outcome_head *head = (const void *)outcome->reply.data;
