@@ -262,6 +262,7 @@ static int mount_start(struct remote_client *client, const struct mount_words *w
         .thread_enter = remote_client_thread_enter,
         .thread_leave = remote_client_thread_leave,
         .thread_idle = remote_client_thread_idle,
+        .thread_needed = remote_client_thread_needed,
         .context = client,
     };
     struct fuse_problem fuse_problem = {""};

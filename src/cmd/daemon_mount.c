@@ -71,6 +71,7 @@ static int start_inside(struct control *control, const char *mount_point, char p
         .thread_enter = local_cluster_mount_thread_enter,
         .thread_leave = local_cluster_thread_leave,
         .thread_idle = local_cluster_thread_idle,
+        .thread_needed = local_cluster_thread_needed,
         .context = control->cluster,
     };
     struct fuse_problem fuse_problem = {""};

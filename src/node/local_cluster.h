@@ -142,6 +142,7 @@ void local_cluster_thread_enter(void *cluster);
 void local_cluster_mount_thread_enter(void *cluster);
 void local_cluster_thread_leave(void *cluster);
 bool local_cluster_thread_idle(void *cluster);
+bool local_cluster_thread_needed(void *cluster);
 /* For threads that wait for something else than their loop: runs what is due, waits a millisecond
  * at most; false when nothing is under way here. */
 bool local_cluster_thread_go_on(void *cluster);

@@ -98,6 +98,11 @@ void local_cluster_thread_leave(void *context) {
     free(thread);
 }
 
+bool local_cluster_thread_needed(void *context) {
+    (void)context;
+    return thread_here()->lanes && lane_thread_is_needed(thread_here()->lanes);
+}
+
 bool local_cluster_thread_idle(void *context) {
     struct local_thread *thread = thread_here();
     bool ran = false;

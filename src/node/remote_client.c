@@ -54,20 +54,23 @@ static struct remote_thread *thread_here(void) {
     return (struct remote_thread *)(void *)worker_current();
 }
 
+/* Where there are too many it calls as threads without lanes do. */
 void remote_client_thread_enter(void *context) {
     struct remote_client *client = context;
     struct remote_thread *thread = calloc(1, sizeof *thread);
     const struct lane_waker waker = {
         .wake = loop_wake, .expect = loop_expect, .context = env_thread_loop(client->env)};
 
-    if (!thread || lane_thread_new(client->lanes, &waker, &thread->lanes) < 0) {
+    if (!thread) {
         abort();
     }
     worker_init(&thread->worker);
     thread->worker.now_ns = worker_now;
     thread->worker.context = client->env;
     worker_bind(&thread->worker);
-    lane_thread_bind(thread->lanes);
+    if (lane_thread_new(client->lanes, &waker, &thread->lanes) == 0) {
+        lane_thread_bind(thread->lanes);
+    }
 }
 
 static bool actors_run(void) {
@@ -84,6 +87,11 @@ bool remote_client_thread_idle(void *context) {
 
     (void)context;
     return (thread_here()->lanes && lane_thread_turn(thread_here()->lanes)) || ran;
+}
+
+bool remote_client_thread_needed(void *context) {
+    (void)context;
+    return thread_here()->lanes && lane_thread_is_needed(thread_here()->lanes);
 }
 
 /* What is still awaited here ends with the lanes. */
@@ -105,6 +113,10 @@ static int service_init(void *context) {
     struct remote_client *client = context;
 
     remote_client_thread_enter(context);
+    if (!thread_here()->lanes) {
+        remote_client_thread_leave(context);
+        return -ERR_NO_MEMORY;
+    }
     lanes_set_home(client->lanes, thread_here()->lanes);
     return 0;
 }

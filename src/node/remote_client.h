@@ -46,3 +46,4 @@ struct env *remote_client_env(struct remote_client *client);
 void remote_client_thread_enter(void *client);
 void remote_client_thread_leave(void *client);
 bool remote_client_thread_idle(void *client);
+bool remote_client_thread_needed(void *client);

@@ -73,8 +73,7 @@ struct lanes_options {
     void *context;
 };
 
-/* Its context in rpc_options is the struct. */
-extern const struct transport_ops lanes_ops;
+extern const struct transport_ops lanes_ops; /* their context in rpc_options: the struct lanes */
 
 /* -ERR_NO_MEMORY. */
 MUST_CHECK int lanes_new(const struct lanes_options *options, struct lanes **ret_lanes);
@@ -115,9 +114,11 @@ void lane_thread_free(struct lane_thread *thread);
 /* With `keeps`: the bound thread, from now to its end, sends what threads without lanes call, and
  * takes over what others leave behind; after it such calls answer -ERR_CLOSED. Once. */
 void lanes_set_home(struct lanes *lanes, struct lane_thread *thread);
-/* At the end of each turn of the loop: what it has gathered leaves. Does what a tick has asked
- * for. True: something was done. */
+/* At the end of each turn of the loop: what it has gathered leaves, what a tick has asked for is
+ * done. True: something was. */
 bool lane_thread_turn(struct lane_thread *thread);
+/* By the thread: others call by a lane of it, or may. It sleeps where `wake` ends that. */
+bool lane_thread_is_needed(const struct lane_thread *thread);
 /* Deadlines, silence, rests: every 10 to 100 ms, from any one thread. Threads that sleep are woken
  * only where something of theirs is due. */
 void lanes_tick(struct lanes *lanes);

@@ -438,6 +438,11 @@ static bool thread_tick(struct lane_thread *thread) {
     return true;
 }
 
+bool lane_thread_is_needed(const struct lane_thread *thread) {
+    return atomic_load_explicit(&thread->open_count, memory_order_relaxed) > 0 ||
+           atomic_load_explicit(&thread->probe_count, memory_order_relaxed) > 0;
+}
+
 bool lane_thread_turn(struct lane_thread *thread) {
     bool did = thread_tick(thread);
     struct list_node *node;

@@ -7,11 +7,14 @@ Usage: channel.py SHOAL [TEST...]
 SHOAL is the command. The last line counts.
 """
 
+import contextlib
 import json
+import mmap
 import os
 import re
 import subprocess
 import sys
+import threading
 import time
 
 import cluster as clusters
@@ -22,6 +25,9 @@ WAYS = ("inside", "apart")
 LOGS = {"inside": "shoal.log", "apart": "mount.log"}
 LIMIT_S = 60
 ASIDE_WAIT_S = 20
+FORGOTTEN = 6
+CONNECTIONS, MANY_MOUNTS, MANY_READS = 64, 18, 2000
+PIECE_BYTES = 1 << 20
 
 
 def configure(cluster, way, channel, *more):
@@ -149,7 +155,70 @@ def threads_that_stand_aside_are_counted(cluster, way):
         raise Failed(f"status tells {row}, {text}")
 
 
-TESTS = [(test, way) for test in (
+def removed_files_are_heard_of(cluster, way):
+    """What the kernel has forgotten comes by /dev/fuse also where all else comes by io_uring."""
+    uring_needed()
+    configure(cluster, way, "uring")
+    cluster.start()
+    end_s = time.monotonic() + LIMIT_S
+    heard = 0
+    for number in range(FORGOTTEN):
+        path = os.path.join(cluster.mount, str(number))
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY))
+        os.unlink(path)
+        # Each one by itself, when the thread that reads them sleeps behind the one before.
+        while heard <= number and time.monotonic() < end_s:
+            told = json.loads(cluster.run("stats", cluster.directory, "--json").stdout)
+            heard = sum(row["count"] for row in told["operations"]
+                        if row["target"] == "mount" and "FORGET" in row["operation"])
+    if heard < FORGOTTEN:
+        raise Failed(f"of {FORGOTTEN} files removed one after another {heard} were heard of")
+
+
+def read_whole(path, times, done):
+    """By itself: one read after another, past the kernel's cache."""
+    file = os.open(path, os.O_RDONLY | os.O_DIRECT)
+    try:
+        with mmap.mmap(-1, PIECE_BYTES) as space:
+            for number in range(times):
+                at = number * PIECE_BYTES % os.fstat(file).st_size
+                if os.preadv(file, [space], at) != PIECE_BYTES:
+                    return
+                done.append(number)
+    finally:
+        os.close(file)
+
+
+def one_program_beside_many_mounts(cluster, way):
+    """The last of so many mounts that each may have fewer connections than it has threads: these
+    call by one another's, and are heard also where nobody else asks anything."""
+    configure(cluster, way, "dev", "[limits]", f"connections_max = {CONNECTIONS}")
+    cluster.start()
+    for number in range(MANY_MOUNTS):
+        last = os.path.join(cluster.top, f"mount{number}")
+        os.mkdir(last)
+        cluster.mount_apart(last, "-o", "channel=dev")
+        os.listdir(last)
+    path = os.path.join(last, "large")
+    with open(path, "wb") as file:
+        file.write(bytes(16 * PIECE_BYTES))
+    done = []
+    reader = threading.Thread(target=read_whole, args=(path, MANY_READS, done), daemon=True)
+    reader.start()
+    before = -1
+    while reader.is_alive() and len(done) > before:
+        before = len(done)
+        reader.join(LIMIT_S / 3)
+    if reader.is_alive() or len(done) < MANY_READS:
+        # Any other request is heard by whoever sleeps, so that the mount can be taken away.
+        for number in range(64):
+            with contextlib.suppress(OSError):
+                os.stat(os.path.join(last, f"nothing{number}"))
+        raise Failed(f"one read hangs behind {len(done)} others")
+
+
+TESTS = [(test, "inside") for test in (
+    removed_files_are_heard_of, one_program_beside_many_mounts)] + [(test, way) for test in (
     what_was_asked_for_is_told, too_few_requests_are_told, a_setting_that_is_left_is_told,
     threads_that_stand_aside_are_counted) for way in WAYS]
 

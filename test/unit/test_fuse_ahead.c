@@ -428,6 +428,14 @@ static void what_is_dropped_is_not_told(void **state) {
     }
 }
 
+/* Until what was told before can't be on its way any more. */
+static void told_arrives(const struct desk *desk) {
+    uint64_t told_ns = env_now_ns(desk->front.env);
+
+    while (env_now_ns(desk->front.env) <= told_ns + TOLD_OVERLAP_NS) {
+    }
+}
+
 /* What it did get, it knows. */
 static void what_is_taken_is_told(void **state) {
     struct desk *desk = *state;
@@ -438,6 +446,7 @@ static void what_is_taken_is_told(void **state) {
 
     files_look_up(desk, inodes);
     files_change(desk, inodes);
+    told_arrives(desk);
     (void)list(desk, &offset, true, NULL);
     assert_true(ahead_run(&desk->front, THREAD));
     (void)list(desk, &offset, true, &entry);

@@ -78,7 +78,7 @@ static void entries_tell(const struct fuse_request *request) {
         const struct abi_dirent *dirent = (const void *)(at + done + head_bytes);
 
         if (entry->nodeid != 0)
-            encode_entry_told(request->front, entry);
+            encode_entry_told(request, entry);
         done += (head_bytes + sizeof(*dirent) + dirent->name_bytes + 7) & ~(size_t)7;
     }
 }

@@ -144,6 +144,14 @@ static int thread_poll(struct channel_thread *thread, size_t *ret_bytes) {
     }
 }
 
+/* Whether it has to wait for its loop, too. */
+static bool thread_has_loop(const struct channel_thread *thread) {
+    const struct fuse_options *options = thread->all->options;
+
+    return env_loop_pending(options->env) > 0 ||
+           (options->thread_needed && options->thread_needed(options->context));
+}
+
 /* -ERR_CLOSED when the mount is gone; *ret_bytes is 0 when something else is to be done first. */
 static int thread_read(struct channel_thread *thread, size_t *ret_bytes) {
     struct env *env = thread->all->options->env;
@@ -155,7 +163,7 @@ static int thread_read(struct channel_thread *thread, size_t *ret_bytes) {
     *ret_bytes = 0;
     if (thread_park(thread))
         return readers_are_closed(&thread->all->readers) ? -ERR_CLOSED : 0;
-    if (env_loop_pending(env) > 0) {
+    if (thread_has_loop(thread)) {
         (void)env_loop_wait(env, thread->poll_descriptor, UINT64_MAX);
         return 0;
     }
@@ -183,6 +191,8 @@ static void thread_begin(struct channel_thread *thread, size_t bytes) {
 static int thread_serve_turns(struct channel_thread *thread) {
     struct request_pool *pool = &thread->all->front->requests;
 
+    if (readers_are_closed(&thread->all->readers))
+        return -ERR_CLOSED; /* What waits for its turn, maybe with all buffers, waits for ever. */
     thread->at_once = true;
     for (unsigned i = 0; i < READS_MAX; i++) {
         size_t bytes = 0;
@@ -211,10 +221,12 @@ static int thread_serve_turns(struct channel_thread *thread) {
  * INTERRUPT waits as long. */
 static void thread_nap(struct channel_thread *thread) {
     struct env *env = thread->all->options->env;
-    uint64_t end_ns = env_now_ns(env) + NAP_NS;
+    uint64_t now_ns = env_now_ns(env);
+    uint64_t end_ns = now_ns + NAP_NS;
 
-    while (env_now_ns(env) < end_ns && !readers_are_closed(&thread->all->readers)) {
-        (void)env_loop_wait(env, -1, end_ns);
+    for (; now_ns < end_ns && !readers_are_closed(&thread->all->readers);
+         now_ns = env_now_ns(env)) {
+        (void)env_loop_wait(env, -1, end_ns - now_ns);
         channel_thread_run_idle(thread);
     }
 }

@@ -413,6 +413,13 @@ static void queues_register(struct channel_uring *uring, struct uring_thread *th
     }
 }
 
+/* For how long to sleep: until what was refused is tried again. */
+static uint64_t refused_wait_ns(const struct uring_thread *thread, struct env *env) {
+    uint64_t now_ns = thread->refused ? env_now_ns(env) : 0;
+
+    return thread->refused ? thread->again_ns - MIN(thread->again_ns, now_ns) : UINT64_MAX;
+}
+
 void channel_uring_serve(struct channel_uring *uring, struct channel_thread *serving) {
     struct uring_thread *thread = &uring->threads[serving->index];
     struct env *env = uring->front->env;
@@ -451,7 +458,7 @@ void channel_uring_serve(struct channel_uring *uring, struct channel_thread *ser
                 atomic_store(&serving->lists_ahead, true); /* More may be wanted. */
             continue;
         }
-        (void)env_loop_wait(env, -1, thread->refused ? thread->again_ns : UINT64_MAX);
+        (void)env_loop_wait(env, -1, refused_wait_ns(thread, env));
         thread_pin(thread, env_now_ns(env));
     }
 }

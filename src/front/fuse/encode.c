@@ -73,22 +73,28 @@ static void entry_fill(const struct front *front, struct abi_entry_out *to,
     encode_attributes(&to->attributes, from);
 }
 
-void encode_entry(const struct front *front, struct abi_entry_out *to,
-                  const struct shoal_attributes *from) {
-    entry_fill(front, to, from, 0);
-    told_note(&front->told, from);
+static void note(const struct fuse_request *request, const struct shoal_attributes *told) {
+    const struct front *front = request->front;
+
+    told_note(&front->told, told, request->started_ns, env_now_ns(front->env));
 }
 
-void encode_entry_ahead(const struct front *front, struct abi_entry_out *to,
+void encode_entry(const struct fuse_request *request, struct abi_entry_out *to,
+                  const struct shoal_attributes *from) {
+    entry_fill(request->front, to, from, 0);
+    note(request, from);
+}
+
+void encode_entry_ahead(const struct fuse_request *request, struct abi_entry_out *to,
                         const struct shoal_attributes *from) {
-    entry_fill(front, to, from, AHEAD_NS);
+    entry_fill(request->front, to, from, AHEAD_NS);
 }
 
 static int64_t time_ns_of(uint64_t s, uint32_t ns) {
     return (int64_t)s * (int64_t)NS_PER_S + (int64_t)ns;
 }
 
-void encode_entry_told(const struct front *front, const struct abi_entry_out *entry) {
+void encode_entry_told(const struct fuse_request *request, const struct abi_entry_out *entry) {
     const struct abi_attributes *from = &entry->attributes;
     const struct shoal_attributes attributes = {
         .ino = from->ino,
@@ -97,7 +103,7 @@ void encode_entry_told(const struct front *front, const struct abi_entry_out *en
         .ctime_ns = time_ns_of(from->ctime, from->ctime_ns),
     };
 
-    told_note(&front->told, &attributes);
+    note(request, &attributes);
 }
 
 /* What is of some age already holds for so much less. */
@@ -105,13 +111,13 @@ static uint64_t valid_ns(const struct front *front, uint64_t age_ns) {
     return front->attributes_timeout_ns - MIN(age_ns, front->attributes_timeout_ns);
 }
 
-void encode_attributes_out(const struct front *front, struct abi_attributes_out *to,
+void encode_attributes_out(const struct fuse_request *request, struct abi_attributes_out *to,
                            const struct shoal_attributes *from, uint64_t age_ns) {
-    to->valid = valid_ns(front, age_ns) / NS_PER_S;
-    to->valid_ns = (uint32_t)(valid_ns(front, age_ns) % NS_PER_S);
+    to->valid = valid_ns(request->front, age_ns) / NS_PER_S;
+    to->valid_ns = (uint32_t)(valid_ns(request->front, age_ns) % NS_PER_S);
     to->reserved = 0;
     encode_attributes(&to->attributes, from);
-    told_note(&front->told, from);
+    note(request, from);
 }
 
 static struct abi_time time_of(int64_t time_ns) {
@@ -120,11 +126,11 @@ static struct abi_time time_of(int64_t time_ns) {
     return (struct abi_time){.s = moment.s, .ns = moment.ns};
 }
 
-void encode_statx(const struct front *front, struct abi_statx_out *to,
+void encode_statx(const struct fuse_request *request, struct abi_statx_out *to,
                   const struct shoal_attributes *from, uint64_t age_ns) {
     *to = (struct abi_statx_out){
-        .valid = valid_ns(front, age_ns) / NS_PER_S,
-        .valid_ns = (uint32_t)(valid_ns(front, age_ns) % NS_PER_S),
+        .valid = valid_ns(request->front, age_ns) / NS_PER_S,
+        .valid_ns = (uint32_t)(valid_ns(request->front, age_ns) % NS_PER_S),
         .mask = STATX_BASIC_AND_BTIME,
         .block_bytes = block_bytes_of(from),
         .nlink = from->nlink,
@@ -142,5 +148,5 @@ void encode_statx(const struct front *front, struct abi_statx_out *to,
         .rdev_major = from->rdev >> 8 & 0xfff,
         .rdev_minor = (from->rdev & 0xff) | (from->rdev >> 12 & 0xfff00),
     };
-    told_note(&front->told, from);
+    note(request, from);
 }

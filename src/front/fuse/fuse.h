@@ -43,6 +43,9 @@ struct fuse_options {
     void (*thread_enter)(void *context); /* first, after env_thread_enter */
     void (*thread_leave)(void *context); /* last, before env_thread_leave */
     bool (*thread_idle)(void *context);  /* runs the thread's actors; true: something ran */
+    /* Whether others may need the thread while it has nothing to do: it sleeps in env_loop_wait
+     * then, and not in read, which only a request ends. */
+    bool (*thread_needed)(void *context);
     void *context;
 };
 

@@ -59,13 +59,13 @@ bool set_id_must_go(const struct fuse_request *request);
 
 /* encode.c: attributes as the kernel wants them. */
 void encode_attributes(struct abi_attributes *to, const struct shoal_attributes *from);
-void encode_entry(const struct front *front, struct abi_entry_out *to,
+void encode_entry(const struct fuse_request *request, struct abi_entry_out *to,
                   const struct shoal_attributes *from);
 /* Of an entry that may be AHEAD_NS old when the kernel gets it; the second when it does get it. */
-void encode_entry_ahead(const struct front *front, struct abi_entry_out *to,
+void encode_entry_ahead(const struct fuse_request *request, struct abi_entry_out *to,
                         const struct shoal_attributes *from);
-void encode_entry_told(const struct front *front, const struct abi_entry_out *entry);
-void encode_attributes_out(const struct front *front, struct abi_attributes_out *to,
+void encode_entry_told(const struct fuse_request *request, const struct abi_entry_out *entry);
+void encode_attributes_out(const struct fuse_request *request, struct abi_attributes_out *to,
                            const struct shoal_attributes *from, uint64_t age_ns);
-void encode_statx(const struct front *front, struct abi_statx_out *to,
+void encode_statx(const struct fuse_request *request, struct abi_statx_out *to,
                   const struct shoal_attributes *from, uint64_t age_ns);

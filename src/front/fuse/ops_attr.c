@@ -6,7 +6,7 @@
 int fuse_op_attributes_finish(struct fuse_request *request) {
     struct abi_attributes_out *out = request_reply_body(request, sizeof(*out));
 
-    encode_attributes_out(request->front, out, &request->shoal.attributes, request->shoal.age_ns);
+    encode_attributes_out(request, out, &request->shoal.attributes, request->shoal.age_ns);
     return VERDICT_REPLY;
 }
 
@@ -39,7 +39,7 @@ int fuse_op_statx(struct fuse_request *request) {
 int fuse_op_statx_finish(struct fuse_request *request) {
     struct abi_statx_out *out = request_reply_body(request, sizeof(*out));
 
-    encode_statx(request->front, out, &request->shoal.attributes, request->shoal.age_ns);
+    encode_statx(request, out, &request->shoal.attributes, request->shoal.age_ns);
     return VERDICT_REPLY;
 }
 

@@ -30,8 +30,7 @@ static int entry_add(void *context, const struct shoal_entry *entry) {
         /* Node 0: nothing is said about it. The kernel counts no reference for "." and "..". */
         memset(out, 0, sizeof(*out));
         if (entry->attributes && !is_dots(entry->name, entry->name_bytes))
-            (request->ahead ? encode_entry_ahead : encode_entry)(request->front, out,
-                                                                 entry->attributes);
+            (request->ahead ? encode_entry_ahead : encode_entry)(request, out, entry->attributes);
     }
     *(struct abi_dirent *)(void *)(at + head_bytes) = (struct abi_dirent){
         .ino = entry->ino,

@@ -34,7 +34,7 @@ int fuse_op_ioctl(struct fuse_request *request) {
 int fuse_op_entry_finish(struct fuse_request *request) {
     struct abi_entry_out *out = request_reply_body(request, sizeof(*out));
 
-    encode_entry(request->front, out, &request->shoal.attributes);
+    encode_entry(request, out, &request->shoal.attributes);
     return VERDICT_REPLY;
 }
 

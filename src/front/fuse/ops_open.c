@@ -140,7 +140,7 @@ static int reply_open(struct fuse_request *request) {
     if (is_create(request)) {
         struct abi_create_out *create = request_reply_body(request, sizeof(*create));
 
-        encode_entry(request->front, &create->entry, &request->shoal.attributes);
+        encode_entry(request, &create->entry, &request->shoal.attributes);
         out = &create->open;
     } else {
         out = request_reply_body(request, sizeof(*out));

@@ -42,11 +42,18 @@ static void size_note(struct told_slot *slot, const struct shoal_attributes *att
                           memory_order_relaxed);
 }
 
-void told_note(const struct told_table *table, const struct shoal_attributes *attributes) {
+void told_note(const struct told_table *table, const struct shoal_attributes *attributes,
+               uint64_t asked_ns, uint64_t now_ns) {
     struct told_slot *slot = slot_of(table, attributes->ino);
+    uint64_t noted_ns = atomic_load_explicit(&slot->noted_ns, memory_order_relaxed);
+    uint64_t told = atomic_load_explicit(&slot->attributes, memory_order_relaxed);
+    uint64_t hash = attributes_hash(attributes);
+    bool is_beside = told != 0 && told != hash && noted_ns + TOLD_OVERLAP_NS >= asked_ns;
 
     size_note(slot, attributes);
-    atomic_store_explicit(&slot->attributes, attributes_hash(attributes), memory_order_relaxed);
+    atomic_store_explicit(&slot->attributes, is_beside ? (uint64_t)UNKNOWN : hash,
+                          memory_order_relaxed);
+    atomic_store_explicit(&slot->noted_ns, now_ns, memory_order_relaxed);
 }
 
 bool told_differs(const struct told_table *table, const struct shoal_attributes *attributes) {

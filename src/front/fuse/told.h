@@ -7,6 +7,9 @@
  *     slot by inode number: hash of (number, size, mtime, ctime) told last, 0: none, 1: not known
  *                           hash of (number, size)
  *
+ * Of two answers that were on their way together the kernel may drop the later one, as it takes none
+ * of a request that was sent before it took another. So where others were told since a request was
+ * sent, or a moment before, what it tells is not known to be kept.
  * A read through the kernel's cache that ends before the size that was told makes the kernel take
  * that end for the size (the handle may be older than what was told), so then it is not known.
  * Inodes that share a slot only make the kernel ask more often.
@@ -18,9 +21,14 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+/* From where the kernel sends a request to where it is read, and from where an answer is noted to
+ * where the kernel takes it: longer where threads wait for a CPU. */
+enum { TOLD_OVERLAP_NS = 1000000 };
+
 struct told_slot {
     _Atomic uint64_t attributes;
     _Atomic uint64_t size;
+    _Atomic uint64_t noted_ns; /* when something was told last */
 };
 
 struct told_table {
@@ -31,8 +39,9 @@ struct told_table {
 MUST_CHECK int told_table_init(struct told_table *table);
 void told_table_deinit(struct told_table *table);
 
-/* These are being told. */
-void told_note(const struct told_table *table, const struct shoal_attributes *attributes);
+/* These are being told now, to a request that has come at asked_ns. */
+void told_note(const struct told_table *table, const struct shoal_attributes *attributes,
+               uint64_t asked_ns, uint64_t now_ns);
 /* Whether the kernel may have others; they count as told from now on. */
 bool told_differs(const struct told_table *table, const struct shoal_attributes *attributes);
 /* A read found the file's end there. */
