@@ -6,6 +6,7 @@
 #include "host/folder_owner.h"
 #include "host/process.h"
 #include "node/local_cluster.h"
+#include "node/local_gate.h"
 #include "node/local_join.h"
 #include "node/local_limits.h"
 #include "node/local_rebuild.h"
@@ -307,13 +308,14 @@ static int directory_format(struct env *env, const struct config *planned, bool 
     return r;
 }
 
-/* One that joins asks for its numbers before anything is written. prepared: somebody has written a
- * shoal.conf that says how to join. */
+/* One that joins asks for its numbers before anything is written, and that behind whether it can be
+ * listened at. prepared: somebody has written a shoal.conf that says how to join. */
 static int directory_make(struct env *env, struct config *planned, bool prepared,
                           char problem[512]) {
     struct cluster_map *map = NULL;
-    int r = config_is_first(planned) ? 0 : local_join_first(env, planned, &map, problem);
+    int r = local_gate_probe(env, planned->listen, problem);
 
+    r = r < 0 || config_is_first(planned) ? r : local_join_first(env, planned, &map, problem);
     if (r == 0) {
         r = directory_format(env, planned, prepared, problem);
     }

@@ -51,6 +51,42 @@ int local_gate_begin(struct local_gate *local, const struct gate_options *option
     return r;
 }
 
+static void accepted_too_soon(struct env_listener *listener, struct env_stream *stream) {
+    (void)listener;
+    env_stream_close(stream);
+}
+
+int local_gate_probe(struct env *env, const char *listen, char ret_problem[512]) {
+    const struct env_listen_options options = {.accepted = accepted_too_soon};
+    struct env_listener *listener;
+    struct address address;
+
+    if (listen[0] == '\0') {
+        return 0;
+    }
+    int r = address_parse(listen, &address);
+    assert(r == 0); /* As the configuration has it. */
+    bool enters = !env_thread_loop(env);
+    r = enters ? env_thread_enter(env) : 0;
+    if (r < 0) {
+        snprintf(ret_problem, 512, "%s", err_text(r));
+        return r;
+    }
+    r = env->streams->listen(env, &address, &options, &listener);
+    if (r == 0) {
+        env->streams->listener_close(listener);
+    } else {
+        snprintf(ret_problem, 512,
+                 "%s cannot be listened at: %s: name by --listen an address of this machine, and a "
+                 "port that is free",
+                 listen, err_text(r));
+    }
+    if (enters) {
+        env_thread_leave(env);
+    }
+    return r;
+}
+
 void local_gate_end(struct local_gate *local) {
     struct env *env = local->options.env;
 

@@ -32,6 +32,9 @@ void local_gate_address(struct env *env, struct address *ret_address);
  * TCP, or an empty text. On failure ret_problem says of what. */
 MUST_CHECK int local_gate_begin(struct local_gate *local, const struct gate_options *options,
                                 const char *listen, char ret_problem[256]);
+/* Whether that address can be listened at, before a directory is made that keeps it; an empty text
+ * can. From any thread. */
+MUST_CHECK int local_gate_probe(struct env *env, const char *listen, char ret_problem[512]);
 /* Takes no more requests and waits for those at work; what has begun ends by its deadline at the
  * latest. */
 void local_gate_end(struct local_gate *local);

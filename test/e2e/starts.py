@@ -11,6 +11,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 
@@ -386,7 +387,26 @@ def shoald_makes_nodes(nodes):
             node.close()
 
 
-TESTS = [a_waiting_mount_is_told_and_ended, a_full_cluster_is_told_from_a_silent_one,
+def an_address_that_is_taken_makes_no_node(nodes):
+    """Neither a first one nor one that would join: no DIR is made, the cluster hears of none."""
+    nodes.first.start()
+    before = len(status(nodes.first)["targets"])
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = f"127.0.0.1:{other.getsockname()[1]}"
+        for words in ((), ("--join", nodes.first.source)):
+            folder = os.path.join(nodes.first.top, "nowhere")
+            code, _, error = told(nodes.first, "up", folder, "--listen", taken, "--key",
+                                  os.path.join(nodes.first.top, "members.key"), *words)
+            expect(code == 1 and error.count("\n") == 1 and
+                   f"{taken} cannot be listened at: " in error, f"up: {code}, {error}")
+            expect(not os.path.exists(os.path.join(folder, "shoal.conf")), "a shoal.conf is left")
+    _, text, _ = told(nodes.first, "status", nodes.first.directory)
+    expect("node 2" not in text and len(status(nodes.first)["targets"]) == before, text)
+
+
+TESTS = [an_address_that_is_taken_makes_no_node,
+         a_waiting_mount_is_told_and_ended,
+         a_full_cluster_is_told_from_a_silent_one,
          a_mount_inside_that_is_cut_is_told, a_mount_that_the_kernel_refuses_is_told,
          shoald_makes_nodes]
 
