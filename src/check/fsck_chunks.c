@@ -6,6 +6,7 @@
  * kept, and judged when all else is done. */
 #include "check/fsck_away.h"
 #include "check/fsck_lost.h"
+#include "check/fsck_slots.h"
 #include "check/fsck_usage.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -171,7 +172,7 @@ static const char *stray_reason(const struct fsck *fsck, uint32_t ost, const str
     struct layout layout = inode_layout(inode);
     struct pool_version pool;
     if (!cluster_map_pool(fsck->cluster->map, layout.pool_version, &pool)) {
-        return "its file is of a pool version that the map does not have";
+        return NULL; /* It is newer than the map. */
     }
     uint32_t chain_id = layout_chain(&layout, &pool, id->chunk);
     const struct map_chain *chain = cluster_map_chain(fsck->cluster->map, chain_id);
@@ -340,7 +341,8 @@ static int is_queued(struct fsck *fsck, const struct fsck_chunk *id, bool *ret_q
 }
 
 /* In this order: the record that ends a move makes its chunks the inode's or orders to delete them,
- * and an inode that is gone has its order until the chunk is gone. */
+ * and an inode that is gone has its order until the chunk is gone. A target that does not have the
+ * slot, which it may have given away since, does not know whether there is an inode. */
 int fsck_stray_look(struct fsck *fsck, const struct fsck_stray *stray, const char **ret_reason) {
     struct chunk_walk walk = {.fsck = fsck, .ost = stray->ost};
     struct inode_row inode;
@@ -360,6 +362,16 @@ int fsck_stray_look(struct fsck *fsck, const struct fsck_stray *stray, const cha
     *ret_reason = stray_reason(fsck, stray->ost, &stray->id, r, &inode);
     if (!*ret_reason) {
         return 0;
+    }
+    if (r == -ERR_NOT_FOUND) {
+        struct fsck_slot slot;
+
+        r = fsck_slot_get(fsck, stray->id.ino.value, &slot);
+        if (r < 0 || !slot.is_its) {
+            fsck->counts.unsettled += r == 0;
+            *ret_reason = NULL;
+            return r;
+        }
     }
     r = is_queued(fsck, &stray->id, &queued);
     if (r == 0 && !queued) {

@@ -3,6 +3,7 @@
 #include "check/fsck_crossing.h"
 #include "check/fsck_lost.h"
 #include "check/fsck_names.h"
+#include "check/fsck_slots.h"
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -74,6 +75,7 @@ static void report_links(struct fsck *fsck, const struct fsck_node *node) {
 static int judge_links(struct fsck_names *names, const struct fsck_node *node) {
     struct inode_row row;
     bool crossing = node->flags & NODE_CROSSING;
+    bool unlisted = false;
 
     if (links_are_right(node)) {
         return 0;
@@ -96,10 +98,16 @@ static int judge_links(struct fsck_names *names, const struct fsck_node *node) {
      * there is not known. */
     if (crossing || row.epoch != node->epoch || names->fsck->mdts_away != names->mdts_away) {
         look_later(names, node->ino);
-    } else {
+        return 0;
+    }
+    /* It may have names of the inode, and the map of the check will never say where. */
+    r = fsck_has_unknown_group(names->fsck, &unlisted);
+    if (r == 0 && unlisted) {
+        names->fsck->counts.unsettled++;
+    } else if (r == 0) {
         report_links(names->fsck, node);
     }
-    return 0;
+    return r;
 }
 
 static int partition_get(struct fsck *fsck, uint64_t ino, struct partition_row *ret_row) {

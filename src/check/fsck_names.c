@@ -3,6 +3,7 @@
 #include "check/fsck_crossing.h"
 #include "check/fsck_lost.h"
 #include "check/fsck_names.h"
+#include "check/fsck_slots.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -171,6 +172,16 @@ struct fsck_entry {
     char name[NAME_BYTES_MAX + 1];
 };
 
+/* Whether the target that misses the inode is the one that would have it. */
+static int missing_is_sure(struct fsck *fsck, uint64_t missing, bool *ret_sure) {
+    struct fsck_slot slot;
+    int r = fsck_slot_get(fsck, missing, &slot);
+
+    *ret_sure = slot.is_its;
+    fsck->counts.unsettled += r == 0 && !slot.is_its;
+    return r;
+}
+
 /* A name is there from the decision on, its inode elsewhere from the commit on: until then it is
  * promised. So it is looked at again once nothing is. */
 static int entry_is_left_behind(struct fsck *fsck, const struct fsck_entry *entry, uint64_t missing,
@@ -183,8 +194,12 @@ static int entry_is_left_behind(struct fsck *fsck, const struct fsck_entry *entr
             return r;
         }
         r = fsck_is_crossing(fsck, missing, &crossing);
-        if (r < 0 || !crossing) {
-            return r < 0 ? r : is_left_behind(fsck, missing, FSCK_DENTRIES, &entry->key, ret_left);
+        if (r == 0 && !crossing) {
+            r = is_left_behind(fsck, missing, FSCK_DENTRIES, &entry->key, ret_left);
+            return r == 0 && *ret_left ? missing_is_sure(fsck, missing, ret_left) : r;
+        }
+        if (r < 0) {
+            return r;
         }
         fsck->cluster->rest(fsck->cluster->context);
     }

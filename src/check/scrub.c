@@ -2,6 +2,7 @@
 #include "check/scrub.h"
 #include "check/fsck_away.h"
 #include "check/fsck_lost.h"
+#include "check/fsck_slots.h"
 #include <string.h>
 
 static void ignore_problem(void *context, const char *kind, const char *where,
@@ -73,13 +74,18 @@ static int stray_remove(struct scrub *scrub, struct fsck *fsck, const struct fsc
     return r;
 }
 
-/* Whether power loss took all that was known of it. */
+/* Whether power loss took all that was known of it. The rows say which numbers, not of which slots:
+ * those were opened, or it has drawn none there. */
 static int lost_find(struct fsck *fsck, const struct fsck_chunk *id, bool *ret_lost) {
     struct fsck_list list;
+    struct fsck_slot slot;
     struct fsck_row found;
-    int r;
+    int r = fsck_slot_get(fsck, id->ino.value, &slot);
 
     *ret_lost = false;
+    if (r < 0 || !slot.is_opened) {
+        return r;
+    }
     fsck_list_begin(&list, fsck, fsck_mdt_of(fsck, id->ino.value), FSCK_LOST);
     while ((r = fsck_list_next(&list, &found)) == 0) {
         const struct lost_row *row;

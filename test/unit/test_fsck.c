@@ -15,7 +15,7 @@ enum {
     MANY = FSCK_SUSPECTS_MAX + MORE,
     BITMAP_ROWS = MANY / STORE_BITMAP_BITS + 1,
     ANSWER_ROWS = 16,
-    KINDS = FSCK_PROMISED + 1,
+    KINDS = FSCK_SLOTS + 1,
 };
 
 /* Keys in order. */
@@ -68,6 +68,13 @@ static size_t value_make(uint32_t what, const struct kv_key *key, bool by_itself
     if (what == FSCK_CHUNKS) {
         memcpy(value, &head, STORE_HEAD_BYTES);
         return STORE_HEAD_BYTES;
+    }
+    if (what == FSCK_SLOTS) {
+        const struct slots_row slots = {
+            .format = META_FORMAT, .state = SLOTS_MINE, .count = SLOT_COUNT};
+
+        memcpy(value, &slots, sizeof slots);
+        return sizeof slots;
     }
     if (what == FSCK_ORPHANS) {
         const struct mark_row mark = {.format = META_FORMAT};
@@ -223,6 +230,10 @@ static struct kv_key orphan_key(uint32_t number) {
     return key_owner(ROW_ORPHAN, ino_of(number).value, 0, 0);
 }
 
+static struct kv_key slots_key(uint32_t number) {
+    return key_owner(ROW_SLOTS, number, 0, 0);
+}
+
 static int set_up(void **state) {
     const struct target_id ost = {2};
 
@@ -231,6 +242,7 @@ static int set_up(void **state) {
     it.now_ns = NS_PER_S;
     cluster_map_single(&it.map, (struct target_id){1}, &ost, 1);
     table_make(FSCK_BLOCKS, BITMAP_ROWS, bitmap_key);
+    table_make(FSCK_SLOTS, 1, slots_key);
     return 0;
 }
 

@@ -3,6 +3,7 @@
  * is damaged is found where all that it takes is there; who is away is asked nothing more. */
 #include "unit.h"
 #include "check/fsck_internal.h"
+#include "check/scrub.h"
 #include "meta/half_format.h"
 #include "meta/meta_format.h"
 #include "store/fsck_format.h"
@@ -27,6 +28,8 @@ static struct {
     uint32_t row_count;
     uint32_t gone, gone_at;      /* the target that goes away at its question of that number */
     uint32_t asked[TARGETS + 1]; /* of each target */
+    uint32_t deleted;            /* orders to delete chunks */
+    uint32_t kept;               /* chunks that a scrub has said to stay */
     uint32_t kept_at;            /* B carries out what it has promised at that question; 0: never */
     char found[KINDS_MAX][32];   /* kinds of problems */
     uint32_t found_count;
@@ -91,6 +94,19 @@ static void name_put(uint32_t mdt, struct ino directory, char name, struct ino i
     partition.file_count += !is_dir;
     partition.directory_count += is_dir;
     memcpy(counts->value, &partition, sizeof partition);
+}
+
+/* The slots are the target's, or, with a log, given to that. */
+static void slots_put(uint32_t mdt, uint32_t first, uint32_t count, uint32_t opened,
+                      uint64_t given_to) {
+    const struct slots_row row = {.format = META_FORMAT,
+                                  .state = given_to ? SLOTS_GIVEN : SLOTS_MINE,
+                                  .count = count,
+                                  .opened = opened,
+                                  .handover = given_to != 0,
+                                  .given_to = given_to};
+
+    put(mdt, FSCK_SLOTS, key_owner(ROW_SLOTS, first, 0, 0), &row, sizeof row);
 }
 
 static uint32_t ost_of(const struct layout *layout, uint64_t chunk) {
@@ -162,6 +178,8 @@ static void rows_make(bool damaged) {
     struct ino other = ino_of(B, 14);
 
     it.row_count = 0;
+    slots_put(A, 0, 1, 1, 0);
+    slots_put(B, 1, 1, 1, 0);
     directory_put(A, INO_ROOT, INO_ROOT);
     directory_put(B, sub, INO_ROOT);
     directory_put(A, deep, sub);
@@ -260,6 +278,9 @@ static int answer(struct call *call) {
         call->reply.chunk_length.bytes_used = BLOCK_BYTES;
     } else if (call->header.opcode == OP_FSCK_LIST) {
         list_give(target, call);
+    } else if (call->header.opcode == OP_CHUNK_DELETE) {
+        it.deleted++;
+        call->reply.chunk_delete.end = true;
     }
     return 0;
 }
@@ -367,6 +388,18 @@ static int set_up(void **state) {
     it.now_ns = NS_PER_S;
     map_make();
     return 0;
+}
+
+static void count_kept(void *context, uint64_t ino, uint32_t ost) {
+    (void)context;
+    (void)ino;
+    (void)ost;
+    it.kept++;
+}
+
+static bool deleted_once(void *context) {
+    (void)context;
+    return it.deleted > 0;
 }
 
 /* Each at each of its questions. */
@@ -494,6 +527,93 @@ static void test_what_is_promised_and_kept_meanwhile(void **state) {
     it.kept_at = 0;
 }
 
+/* Of a chunk whose inode A does not know, with a number of which it once lost those. */
+static bool scrub_deletes(struct ino made) {
+    const struct lost_row lost = {.format = META_FORMAT, .counter_from = 20, .counter_to = 1000};
+    static const struct env_ops ops = {.now_ns = now_ns};
+    struct env env = {.ops = &ops};
+    const struct fsck_cluster cluster = {.env = &env,
+                                         .map = &it.map,
+                                         .targets = it.targets,
+                                         .patience_ns = 1,
+                                         .answer_ns = NS_PER_S,
+                                         .ask = ask,
+                                         .rest = rest};
+    struct scrub scrub = {.cluster = &cluster, .stopped = deleted_once, .kept = count_kept};
+
+    put(A, FSCK_LOST, key_owner(ROW_LOST, 1, 0, 0), &lost, sizeof lost);
+    chunk_put(OST0, made, 0, 0);
+    qsort(it.rows, it.row_count, sizeof it.rows[0], row_compare);
+    it.deleted = it.kept = 0;
+    /* Rows stay here, so it is stopped once it has deleted. */
+    int r = scrub_run(&scrub);
+    assert_int_equal(r, it.deleted > 0 ? -ERR_CLOSED : 0);
+    return it.deleted > 0;
+}
+
+static void test_scrub_goes_by_slots(void **state) {
+    struct ino made = ino_make((struct slot){5}, 40);
+
+    (void)state;
+    rows_make(false);
+    slots_put(A, 5, 1, 1, 0);
+    assert_true(scrub_deletes(made));
+    /* Given to a group which joined since the map was taken, it may be a living file's. */
+    rows_make(false);
+    slots_put(A, 5, 1, 0, 99);
+    assert_false(scrub_deletes(made));
+    assert_int_equal(it.kept, 0);
+    /* Nor can A have lost what it never drew. */
+    rows_make(false);
+    slots_put(A, 5, 1, 0, 0);
+    assert_false(scrub_deletes(made));
+    assert_int_equal(it.kept, 1);
+    /* A version that lists no slots. */
+    rows_make(false);
+    assert_false(scrub_deletes(made));
+    assert_int_equal(it.kept, 0);
+}
+
+/* A's directory names a file of a group that the map does not have, where there is a name of a file
+ * of A's and one of its chunks on a chain of a newer pool. */
+static void test_no_finding_by_an_old_map(void **state) {
+    const struct layout layout = {
+        .pool_version = 9, .chunk_bytes = CHUNK_BYTES, .stripe_count = 1, .redundancy = 1};
+    struct ino made = ino_make((struct slot){5}, 40);
+    struct ino file = ino_of(A, 13);
+    struct ino newer = ino_of(A, 17);
+
+    (void)state;
+    for (uint64_t given_to = 99;; given_to = 0) {
+        struct inode_row row = {.nlink = 1,
+                                .mode = MODE_REGULAR | 0644,
+                                .data_state = DATA_CHUNKED,
+                                .chunk_generation = 1,
+                                .size = BLOCK_BYTES};
+
+        rows_make(false);
+        slots_put(A, 5, 1, given_to == 0, given_to);
+        name_put(A, INO_ROOT, 'n', made, false);
+        chunk_put(OST0, made, 0, 0);
+        row_find(FSCK_INODES, file)->value[offsetof(struct inode_row, nlink)] = 2;
+        inode_layout_set(&row, &layout);
+        inode_put(A, newer, row);
+        name_put(A, INO_ROOT, 'w', newer, false);
+        chunk_put(OST1, newer, 0, 0);
+        qsort(it.rows, it.row_count, sizeof it.rows[0], row_compare);
+        struct fsck_counts counts = check(0, 0);
+        if (given_to == 0) {
+            break;
+        }
+        assert_int_equal(it.found_count, 0);
+        assert_int_equal(counts.unsettled, 3);
+    }
+    assert_int_equal(found("missing-inode"), 1);
+    assert_int_equal(found("orphan-chunk"), 1);
+    assert_int_equal(found("link-count"), 1);
+    assert_int_equal(it.found_count, 3);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_no_false_finding, set_up),
@@ -501,6 +621,8 @@ int main(void) {
         cmocka_unit_test_setup(test_what_silence_keeps, set_up),
         cmocka_unit_test_setup(test_what_it_had_promised, set_up),
         cmocka_unit_test_setup(test_what_is_promised_and_kept_meanwhile, set_up),
+        cmocka_unit_test_setup(test_scrub_goes_by_slots, set_up),
+        cmocka_unit_test_setup(test_no_finding_by_an_old_map, set_up),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
