@@ -42,6 +42,7 @@ struct fsck {
     uint64_t stage_rows, told_at_ns; /* looked at; when that was told */
     struct call call;
     uint8_t *list_memory;
+    uint64_t list_answers; /* that list_memory has held */
     uint8_t point_memory[FSCK_POINT_BYTES];
     struct fsck_stray *strays;
     uint32_t stray_count;
@@ -57,11 +58,12 @@ void fsck_free(struct fsck *fsck);
 
 struct fsck_row {
     struct kv_key key;
-    struct bytes value; /* until the next answer */
+    struct bytes value; /* until the next answer to any list */
 };
 
 /* Rows of one kind of one target in order of their keys, or of all metadata targets, one after
- * another. One list at a time. */
+ * another. There is memory for one answer: where another list's has taken it the list asks again
+ * behind the row that it gave last. */
 struct fsck_list {
     struct fsck *fsck;
     struct target_id target;
@@ -70,6 +72,7 @@ struct fsck_list {
     bool has_cursor, end, all;
     uint32_t groups_left; /* of the map, whose rows follow */
     struct bytes rest;
+    uint64_t answer; /* of list_answers, which rest is of */
 };
 
 /* A chain of its own for each OST. */

@@ -97,6 +97,10 @@ void fsck_list_from(struct fsck_list *list, const struct kv_key *key) {
 }
 
 int fsck_list_next(struct fsck_list *list, struct fsck_row *ret_row) {
+    if (list->rest.size > 0 && list->answer != list->fsck->list_answers) {
+        list->rest = (struct bytes){NULL, 0};
+        list->end = false;
+    }
     while (list->rest.size == 0) {
         struct buffer rows = {.data = list->fsck->list_memory, .capacity = FSCK_LIST_BYTES};
         const struct fsck_list_request request = {
@@ -112,6 +116,7 @@ int fsck_list_next(struct fsck_list *list, struct fsck_row *ret_row) {
             list_next_target(list);
             continue;
         }
+        list->answer = ++list->fsck->list_answers;
         int r = list_ask(list->fsck, list->target, &request, &rows, &list->end);
         if (r == -ERR_AWAY && list->all) {
             list->end = true;

@@ -217,9 +217,6 @@ int fsck_usages(struct fsck *fsck) {
             if (r < 0) {
                 return r;
             }
-            /* Looks use the list's memory: it goes on behind the row. */
-            list.rest = (struct bytes){NULL, 0};
-            list.end = false;
         }
     }
     return r == -ERR_NOT_FOUND ? 0 : r;

@@ -527,6 +527,24 @@ static void test_what_is_promised_and_kept_meanwhile(void **state) {
     it.kept_at = 0;
 }
 
+/* Another list's answer takes the memory of a list in its middle: the names behind one that a
+ * transaction is about to make true are counted all the same. */
+static void test_a_list_within_another(void **state) {
+    (void)state;
+    rows_make(false);
+    move_put();
+    /* Before all other names of B's, in an answer with the next one; its inode is not there yet. */
+    name_put(B, ino_of(B, 10), 'a', ino_of(A, 30), false);
+    struct row *promise = row_find(FSCK_TRANSACTIONS, (struct ino){A});
+    row_find(FSCK_INODES, ino_of(A, 16))->target = 0; /* It is about another one here. */
+    store_le64(promise->value + sizeof(struct transaction_row) + sizeof(uint64_t) +
+                   offsetof(struct half, to),
+               ino_of(A, 30).value);
+    qsort(it.rows, it.row_count, sizeof it.rows[0], row_compare);
+    (void)check(0, 0);
+    assert_int_equal(it.found_count, 0);
+}
+
 /* Of a chunk whose inode A does not know, with a number of which it once lost those. */
 static bool scrub_deletes(struct ino made) {
     const struct lost_row lost = {.format = META_FORMAT, .counter_from = 20, .counter_to = 1000};
@@ -621,6 +639,7 @@ int main(void) {
         cmocka_unit_test_setup(test_what_silence_keeps, set_up),
         cmocka_unit_test_setup(test_what_it_had_promised, set_up),
         cmocka_unit_test_setup(test_what_is_promised_and_kept_meanwhile, set_up),
+        cmocka_unit_test_setup(test_a_list_within_another, set_up),
         cmocka_unit_test_setup(test_scrub_goes_by_slots, set_up),
         cmocka_unit_test_setup(test_no_finding_by_an_old_map, set_up),
     };
