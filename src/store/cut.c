@@ -173,7 +173,8 @@ static int cut_commit(struct ost *ost, struct request *request, const struct cut
     return 0;
 }
 
-/* The chunk is no longer than that; what is promised may lie behind it. */
+/* The chunk is no longer than that; what is promised may lie behind it. Its head gets the sequence
+ * in any case: it refuses what was written before the truncation and comes late. */
 static int cut_behind(struct ost *ost, struct request *request, const struct cut_order *order) {
     uint64_t keep = (order->length + BLOCK_BYTES - 1) / BLOCK_BYTES;
     struct cut_step step = {.first = keep, .end = keep, .last = true, .head = order->head};
@@ -188,7 +189,7 @@ int chunk_cut(struct ost *ost, struct request *request, const struct cut_order *
     struct store_head head = order->head;
 
     assert(head.truncate_seq < order->truncate_seq);
-    if (head.length <= order->length && head.promise != STORE_PROMISE_NONE) {
+    if (head.length <= order->length) {
         return cut_behind(ost, request, order);
     }
     while (head.length > order->length) {

@@ -863,43 +863,6 @@ static void test_last_chunk(void **state) {
     ost_world_free(world);
 }
 
-/* A chunk that a truncation has removed cannot refuse what was written before: the file does. */
-static void test_late_write_after_cut(void **state) {
-    struct ost_world *world = world_start(21);
-    struct ost_place place = place_of(0, 100);
-
-    (void)state;
-    fill(1, place.size);
-    assert_int_equal(ost_world_write(world, &place, data), 0);
-    struct ost_call *call = ost_call_get(world, OP_CHUNK_CUT);
-    call->call.request.chunk_cut = (struct chunk_cut_request){.ino = place.ino,
-                                                              .generation = place.generation,
-                                                              .chunk_bytes = place.chunk_bytes,
-                                                              .truncate_seq = 1};
-    assert_int_equal(ost_call_run(call), 0);
-    for (int life = 0; life < 2; life++) {
-        assert_int_equal(ost_world_write(world, &place, data), -ERR_BAD_CAPABILITY);
-        place.chunk = 3;
-        assert_int_equal(ost_world_write(world, &place, data), -ERR_BAD_CAPABILITY);
-        place.chunk = 0;
-        assert_int_equal(ost_world_fsck(world), 0);
-        ost_world_crash(world, false);
-        assert_int_equal(ost_world_open(world, problem), 0);
-    }
-    place.truncate_seq = 1;
-    assert_int_equal(ost_world_write(world, &place, data), 0);
-    /* A later truncation to a larger size finds nothing older to show. */
-    place.truncate_seq = 2;
-    place.truncate_size = place.chunk_bytes;
-    assert_int_equal(ost_world_read(world, &place, data), 0);
-    /* The mark goes with the file. */
-    ost_world_delete(world, place.ino, place.generation);
-    place.truncate_seq = 0;
-    place.truncate_size = 0;
-    assert_int_equal(ost_world_write(world, &place, data), 0);
-    ost_world_free(world);
-}
-
 /* Whoever has seen an earlier term is told; by its writes' positions it knows what was lost. */
 static void test_terms(void **state) {
     struct ost_world *world = world_start(20);
@@ -992,7 +955,6 @@ int main(void) {
         cmocka_unit_test(test_long_cut),
         cmocka_unit_test(test_last_chunk),
         cmocka_unit_test(test_stop),
-        cmocka_unit_test(test_late_write_after_cut),
         cmocka_unit_test(test_terms),
     };
 
