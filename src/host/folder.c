@@ -188,7 +188,11 @@ static int new_file_written(int root_fd, const char *path, const void *data, siz
     if (r < 0) {
         return r;
     }
-    int fd = openat(root_fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    /* What was left when it was cut may be a second name of the file itself: see rename_to_new. */
+    if (unlinkat(root_fd, path, 0) != 0 && errno != ENOENT) {
+        return err_from_errno(errno);
+    }
+    int fd = openat(root_fd, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) {
         return err_from_errno(errno);
     }

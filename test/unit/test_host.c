@@ -173,6 +173,34 @@ static void test_new_file_replaces_none(void **state) {
     assert_int_equal(folder_file_write_new(place->env, "no/file", "x", 1), -ERR_NOT_FOUND);
 }
 
+static void assert_content(struct place *place, const char *text) {
+    char *back;
+    size_t size_bytes;
+
+    assert_int_equal(folder_file_read(place->env, "file", 10, &back, &size_bytes), 0);
+    assert_string_equal(back, text);
+    free(back);
+}
+
+/* Where a rename can't spare what is there, a cut leaves the file with two names. */
+static void test_second_name_is_left(void **state) {
+    struct place *place = *state;
+    int root_fd = env_linux_root(place->env);
+    const char *left = "file" FOLDER_FILE_NEW_SUFFIX;
+    struct stat status;
+
+    assert_int_equal(folder_file_write_new(place->env, "file", "first", 5), 0);
+    assert_int_equal(linkat(root_fd, "file", root_fd, left, 0), 0);
+    assert_int_equal(folder_file_write_new(place->env, "file", "second", 6), -ERR_EXISTS);
+    assert_content(place, "first");
+    assert_int_not_equal(faccessat(root_fd, left, F_OK, 0), 0);
+    assert_int_equal(linkat(root_fd, "file", root_fd, left, 0), 0);
+    assert_int_equal(folder_file_write(place->env, "file", "second", 6), 0);
+    assert_content(place, "second");
+    assert_int_equal(fstatat(root_fd, "file", &status, 0), 0);
+    assert_int_equal(status.st_nlink, 1);
+}
+
 struct listing {
     unsigned counts[3];
     uint64_t size_bytes;
@@ -538,6 +566,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_whole_files, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_failed_replacement, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_new_file_replaces_none, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_second_name_is_left, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_listing_and_removal, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_space_and_paths, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_background, set_up, tear_down),
