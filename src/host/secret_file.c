@@ -2,8 +2,10 @@
  * place, or by a rename, which does. */
 #include "host/secret_file.h"
 #include "env/errno_map.h"
+#include "host/machine.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -103,8 +105,12 @@ static int beside_write(const char *path, struct bytes content) {
     return r;
 }
 
+/* No process id: who was killed may have left a file, and ids come again, in each container. */
 static int beside_name(const char *path, char ret_name[PATH_MAX]) {
-    int size = snprintf(ret_name, PATH_MAX, "%s.%ld.tmp", path, (long)getpid());
+    uint64_t random;
+
+    machine_random(&random, sizeof random);
+    int size = snprintf(ret_name, PATH_MAX, "%s.%016" PRIx64 ".tmp", path, random);
 
     return size < PATH_MAX ? 0 : -ERR_NAME_TOO_LONG;
 }

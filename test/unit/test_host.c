@@ -79,11 +79,15 @@ static void test_secret_files_are_the_owners_alone(void **state) {
     const struct bytes two = {(const uint8_t *)"two", 3};
     char path[PATH_MAX];
     char link_path[PATH_MAX];
+    char left_path[PATH_MAX + 16];
     char text[8];
     struct stat status;
 
     snprintf(path, sizeof path, "%s/secret", place->root);
     snprintf(link_path, sizeof link_path, "%s/link", place->root);
+    /* One that was killed had the same process id. */
+    snprintf(left_path, sizeof left_path, "%s.%d.tmp", path, process_own_id());
+    assert_int_equal(mknod(left_path, S_IFREG | 0600, 0), 0);
     assert_int_equal(secret_file_replace(path, one), -ERR_NOT_FOUND);
     mode_t mask = umask(0);
     assert_int_equal(secret_file_make(path, one), 0);
