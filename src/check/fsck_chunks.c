@@ -19,6 +19,7 @@ struct chunk_walk {
     uint32_t ost;
     struct fsck_chunk id; /* of the rows at hand */
     bool has_head;
+    uint64_t version; /* the head's; 0: has none */
     uint32_t head_blocks;
     uint32_t blocks; /* named by segments */
     uint32_t chunk_bytes;
@@ -85,6 +86,7 @@ static void row_add(struct chunk_walk *walk, const struct fsck_row *row) {
         struct store_head head;
 
         walk->has_head = head_get(row->value, &head);
+        walk->version = walk->has_head ? head.version : 0;
         walk->head_blocks = walk->has_head ? head.block_count : 0;
         walk->chunk_bytes = walk->has_head ? head.chunk_bytes : 0;
         walk->length = walk->has_head ? head.length : 0;
@@ -104,12 +106,14 @@ static void row_add(struct chunk_walk *walk, const struct fsck_row *row) {
 static void walk_begin(struct chunk_walk *walk, const struct fsck_chunk *id) {
     walk->id = *id;
     walk->has_head = false;
+    walk->version = 0;
     walk->head_blocks = 0;
     walk->blocks = 0;
     walk->length = 0;
 }
 
-/* All rows of one chunk as they are at one time: they fit one answer. */
+/* All rows of one chunk. They fit one answer, but come in several where the target has to wait for
+ * some: between those it may change. */
 static int chunk_load(struct chunk_walk *walk, const struct fsck_chunk *id, bool *ret_found) {
     struct kv_key from = head_key(id);
     struct fsck_list list;
@@ -136,24 +140,40 @@ static bool is_whole(const struct chunk_walk *walk) {
     return walk->has_head && walk->head_blocks == walk->blocks;
 }
 
-static int chunk_recheck(const struct chunk_walk *from) {
-    struct chunk_walk now = {.fsck = from->fsck, .ost = from->ost};
+static void index_tell(const struct chunk_walk *walk) {
     char where[FSCK_WHERE_BYTES];
-    bool found;
 
-    int r = chunk_load(&now, &from->id, &found);
-    if (r < 0 || !found || is_whole(&now)) {
-        return r;
-    }
-    where_chunk(now.fsck, now.ost, &now.id, where);
-    if (now.has_head) {
-        fsck_problem(now.fsck, "index", where,
+    where_chunk(walk->fsck, walk->ost, &walk->id, where);
+    if (walk->has_head) {
+        fsck_problem(walk->fsck, "index", where,
                      "its head counts %" PRIu32 " blocks, its segments name %" PRIu32,
-                     now.head_blocks, now.blocks);
+                     walk->head_blocks, walk->blocks);
     } else {
-        fsck_problem(now.fsck, "index", where,
+        fsck_problem(walk->fsck, "index", where,
                      "the row of the chunk is missing or makes no sense: it reads as a hole");
     }
+}
+
+/* Each change gives the head another version: where that is the same before the segments were read
+ * and behind them, they were read as they are. */
+static int chunk_recheck(const struct chunk_walk *from) {
+    struct chunk_walk before = *from;
+
+    for (int i = 0; i < FSCK_LOOKS_MAX; i++) {
+        struct chunk_walk now = {.fsck = from->fsck, .ost = from->ost};
+        bool found;
+
+        int r = chunk_load(&now, &from->id, &found);
+        if (r < 0 || !found || is_whole(&now)) {
+            return r;
+        }
+        if (now.has_head == before.has_head && now.version == before.version) {
+            index_tell(&before);
+            return 0;
+        }
+        before = now;
+    }
+    from->fsck->counts.unsettled++;
     return 0;
 }
 

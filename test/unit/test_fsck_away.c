@@ -30,6 +30,7 @@ static struct {
     uint32_t asked[TARGETS + 1]; /* of each target */
     uint32_t deleted;            /* orders to delete chunks */
     uint32_t kept;               /* chunks that a scrub has said to stay */
+    uint32_t changes;            /* of a chunk, to come: one behind each answer that lists some */
     uint32_t kept_at;            /* B carries out what it has promised at that question; 0: never */
     char found[KINDS_MAX][32];   /* kinds of problems */
     uint32_t found_count;
@@ -55,6 +56,15 @@ static void put(uint32_t target, uint32_t what, struct kv_key key, const void *v
 static struct row *row_find(uint32_t what, struct ino ino) {
     for (uint32_t i = 0; i < it.row_count; i++) {
         if (it.rows[i].what == what && kv_key_split(&it.rows[i].key).id == ino.value) {
+            return &it.rows[i];
+        }
+    }
+    return NULL;
+}
+
+static struct row *row_of(uint32_t target, struct kv_key key) {
+    for (uint32_t i = 0; i < it.row_count; i++) {
+        if (it.rows[i].target == target && kv_key_compare(&it.rows[i].key, &key) == 0) {
             return &it.rows[i];
         }
     }
@@ -261,6 +271,31 @@ static void promise_keep(void) {
     }
 }
 
+/* A's file gets a block more, or loses it. */
+static void chunk_change(void) {
+    for (uint32_t i = 0; i < it.row_count; i++) {
+        struct row *row = &it.rows[i];
+        struct kv_key_fields fields = kv_key_split(&row->key);
+        struct store_head head = {0};
+        struct store_segment segment;
+
+        if (row->target != OST0 || row->what != FSCK_CHUNKS || fields.id != ino_of(A, 13).value) {
+            continue;
+        }
+        if (chunk_row_of(&fields) == 0) {
+            memcpy(&head, row->value, row->size);
+            head.version++;
+            head.block_count = head.block_count == 1 ? 2 : 1;
+            memcpy(row->value, &head, row->size);
+        } else if (chunk_row_of(&fields) == 2) {
+            memcpy(&segment, row->value, sizeof segment);
+            bool has = store_entry_block(&segment.entries[0]) != 0;
+            store_entry_set(&segment.entries[0], has ? 0 : BLOCK, 0);
+            memcpy(row->value, &segment, sizeof segment);
+        }
+    }
+}
+
 static int answer(struct call *call) {
     uint32_t target = (uint32_t)call->header.log.value;
 
@@ -278,6 +313,10 @@ static int answer(struct call *call) {
         call->reply.chunk_length.bytes_used = BLOCK_BYTES;
     } else if (call->header.opcode == OP_FSCK_LIST) {
         list_give(target, call);
+        if (target == OST0 && call->request.fsck_list.what == FSCK_CHUNKS && it.changes > 0) {
+            it.changes--;
+            chunk_change();
+        }
     } else if (call->header.opcode == OP_CHUNK_DELETE) {
         it.deleted++;
         call->reply.chunk_delete.end = true;
@@ -545,6 +584,39 @@ static void test_a_list_within_another(void **state) {
     assert_int_equal(it.found_count, 0);
 }
 
+/* Rows of a chunk come in two answers, between which it is written to. */
+static void test_a_chunk_that_changes(void **state) {
+    const struct store_segment none = {.format = STORE_FORMAT};
+    struct ino file = ino_of(A, 13);
+
+    (void)state;
+    for (int more = 0; more < 3; more++) {
+        rows_make(false);
+        for (uint64_t chunk = 0; chunk < 2; chunk++) {
+            put(OST0, FSCK_CHUNKS, chunk_key(file, chunk, 2), &none, sizeof none);
+            if (!row_of(OST0, chunk_key(file, chunk, 0))) {
+                it.row_count--;
+            }
+        }
+        qsort(it.rows, it.row_count, sizeof it.rows[0], row_compare);
+        it.changes = more == 1 ? 10 : more == 2 ? UINT32_MAX : 0;
+        struct fsck_counts counts = check(0, 0);
+        assert_int_equal(found("index"), 0);
+        if (more < 2) {
+            assert_int_equal(it.found_count + counts.unsettled, 0);
+        } else {
+            assert_true(counts.unsettled > 0);
+        }
+    }
+    it.changes = 0;
+    rows_make(false);
+    struct row *head = row_of(OST0, chunk_key(file, 0, 0));
+    head = head ? head : row_of(OST0, chunk_key(file, 1, 0));
+    head->value[offsetof(struct store_head, block_count)] = 2;
+    (void)check(0, 0);
+    assert_int_equal(found("index"), 1);
+}
+
 /* Of a chunk whose inode A does not know, with a number of which it once lost those. */
 static bool scrub_deletes(struct ino made) {
     const struct lost_row lost = {.format = META_FORMAT, .counter_from = 20, .counter_to = 1000};
@@ -640,6 +712,7 @@ int main(void) {
         cmocka_unit_test_setup(test_what_it_had_promised, set_up),
         cmocka_unit_test_setup(test_what_is_promised_and_kept_meanwhile, set_up),
         cmocka_unit_test_setup(test_a_list_within_another, set_up),
+        cmocka_unit_test_setup(test_a_chunk_that_changes, set_up),
         cmocka_unit_test_setup(test_scrub_goes_by_slots, set_up),
         cmocka_unit_test_setup(test_no_finding_by_an_old_map, set_up),
     };
