@@ -19,8 +19,8 @@ static const char *const why_words[] = {
 static const char *const why_texts[] = {
     [WHY_UNKNOWN] = "",
     [WHY_SILENT] = ", which does not answer: is the first node up?",
-    [WHY_FULL] = ", which has as many sessions as it takes: unmount some, or raise sessions_max "
-                 "in the first node's shoal.conf",
+    [WHY_FULL] = (", which has as many sessions as it takes: unmount some, or raise sessions_max "
+                  "in the first node's shoal.conf"),
 };
 
 struct wait {
