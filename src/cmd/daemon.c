@@ -15,7 +15,9 @@
 #include "host/process.h"
 #include "node/local_cluster.h"
 #include "node/local_directory.h"
+#include "node/local_wait.h"
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -362,11 +364,53 @@ static void serve(struct control *control) {
     }
 }
 
+/* Something that waits for others' requests, of which some have I/O on the first thread's loop: what
+ * that began for them, as in a scrub. */
+struct beside {
+    struct control *control;
+    void (*run)(struct control *control);
+    struct waiting waiting;
+};
+
+static void *beside_main(void *context) {
+    struct beside *beside = context;
+
+    beside->run(beside->control);
+    waiting_done(&beside->waiting, 0);
+    return NULL;
+}
+
+/* So it waits on a thread of its own, and the first one goes on with its loop. Where there are no
+ * threads any more that goes on before, as long as there is anything. */
+static void run_beside(struct control *control, void (*run)(struct control *control)) {
+    struct env *env = local_cluster_env(control->cluster);
+    struct beside beside = {.control = control, .run = run, .waiting.loop = env_thread_loop(env)};
+    pthread_t thread;
+
+    if (pthread_create(&thread, NULL, beside_main, &beside) != 0) {
+        while (local_cluster_thread_go_on(control->cluster)) {
+        }
+        run(control);
+        return;
+    }
+    (void)waiting_end(&beside.waiting, env);
+    pthread_join(thread, NULL);
+}
+
+static void mount_stop(struct control *control) {
+    fuse_mount_stop(control_mount_take(control));
+}
+
+static void verbs_end(struct control *control) {
+    control_socket_wait_long(control->server);
+}
+
 static int stop(const struct daemon_options *options, struct control *control) {
     struct own_mount own;
 
+    atomic_store(&control->stop_wanted, true); /* Also of a start that has failed. */
     daemon_mount_give_up(control);
-    fuse_mount_stop(control_mount_take(control));
+    run_beside(control, mount_stop);
     own_mount_look(options->directory, &own);
     if (own.state == OWN_MOUNT_LIVES) {
         daemon_log(
@@ -375,7 +419,7 @@ static int stop(const struct daemon_options *options, struct control *control) {
             own.place, own.process, options->directory);
     }
     control_nodes_refuse(control);
-    control_socket_wait_long(control->server);
+    run_beside(control, verbs_end);
     int r = local_cluster_stop(control->cluster);
     if (r < 0) {
         daemon_log("%s stopped with an error: %s", options->directory, control_stop_text(r));
@@ -412,7 +456,7 @@ int daemon_run(const struct daemon_options *options) {
         r = control_start(&control, problem);
     }
     if (r < 0) {
-        fuse_mount_stop(control_mount_take(&control));
+        run_beside(&control, mount_stop);
         (void)!local_cluster_stop(control.cluster);
         local_cluster_close(control.cluster);
         return give_up(options, problem);
@@ -427,11 +471,12 @@ int daemon_run(const struct daemon_options *options) {
         serve(&control);
     }
     registry_leave();
+    bool was_told = atomic_load(&control.stop_wanted);
     int status = stop(options, &control);
     if (r < 0) {
         int failed = give_up(options, problem);
 
-        status = atomic_load(&control.stop_wanted) ? status : failed;
+        status = was_told ? status : failed;
     }
     return status;
 }

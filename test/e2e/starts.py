@@ -7,23 +7,28 @@ Usage: starts.py SHOAL [TEST...]
 SHOAL is the command; shoald lies beside it. The last line counts.
 """
 
+import contextlib
+import fcntl
 import json
 import os
 import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
+import threading
 
 import cluster as clusters
 from cluster import Failed
 from driver import Skipped, drive
 from files_load import wait_until
-from nodes import (AT_ONCE_S, QUICK_S, Nodes, comes_without_its_mount, free_port,
+from nodes import (AT_ONCE_S, QUICK_S, Node, Nodes, comes_without_its_mount, free_port,
                    known_to_manager, own_process, put, same, status, told)
 
 SESSIONS = 16
 WAYS = ("apart", "inside")
+FAILED_STARTS, SCRUBS, SCRUBBED_FILES = 5, 5, 1000
 
 
 def expect(holds, why):
@@ -404,7 +409,105 @@ def an_address_that_is_taken_makes_no_node(nodes):
     expect("node 2" not in text and len(status(nodes.first)["targets"]) == before, text)
 
 
-TESTS = [an_address_that_is_taken_makes_no_node,
+def a_node_without_targets_is_refused(nodes):
+    """Before the manager is asked, which may give it no metadata target either."""
+    nodes.first.start()
+    node = Node(nodes.first, 7, osts=0)
+    try:
+        code, _, error = told(node, "up", node.directory)
+        expect(code == 1 and "osts = 0 needs mdts" in error, f"up: {code}, {error}")
+        _, text, _ = told(nodes.first, "status", nodes.first.directory)
+        expect("node 2" not in text, text)
+    finally:
+        node.close()
+
+
+def control_says(node, *words):
+    """One request at the control socket, as the verbs send it; its status. OSError: it was cut."""
+    text = b"".join(word.encode() + b"\0" for word in words)
+    with socket.socket(socket.AF_UNIX) as to:
+        to.settimeout(AT_ONCE_S)
+        to.connect(node.path("control.sock"))
+        to.sendall(struct.pack("<I", len(text)) + text)
+
+        def take(size):
+            got = b""
+            while len(got) < size:
+                part = to.recv(size - len(got))
+                if not part:
+                    raise OSError("the daemon has closed it")
+                got += part
+            return got
+
+        while (size := struct.unpack("<I", take(4))[0]):
+            take(size)
+        return struct.unpack("<I", take(4))[0]
+
+
+def a_start_that_fails_takes_no_mount(nodes):
+    """Who asks for a mount while it ends, as its own can't be made, is refused, and it ends."""
+    nodes.start()
+    node = nodes.others[0]
+    node.stop()
+    over = threading.Event()
+
+    def ask():
+        while not over.is_set():
+            with contextlib.suppress(OSError):
+                control_says(node, "mount", node.mount)
+
+    askers = [threading.Thread(target=ask, daemon=True) for _ in range(4)]
+    try:
+        with open(node.path("mount.lock"), "w", encoding="ascii") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # as a process of the mount holds it
+            for asker in askers:
+                asker.start()
+            for _ in range(FAILED_STARTS):
+                code, _, error = told(node, "up", node.directory, "--mount", node.mount)
+                expect(code == 1, f"up: {code}, {error}")
+                wait_until(lambda: node.process() is None, "that the daemon has ended")
+    finally:
+        over.set()
+        for asker in askers:
+            asker.join()
+
+
+def a_stop_amid_the_scrub_ends(nodes):
+    """The thread that scrubs, and then ends the mount, may have begun I/O of the mount's requests:
+    that goes on until they have ended."""
+    first = nodes.first
+    first.start()
+    Configured(first).mounts("inside", 60)
+    for number in range(SCRUBBED_FILES):
+        put(os.path.join(first.mount, f"file{number}"), 64 * clusters.KIB)
+    for turn in range(SCRUBS):
+        first.kill()
+        clusters.unmount(first.mount)
+        first.start()
+        over = threading.Event()
+
+        def load(number, over=over):
+            path = os.path.join(first.mount, f"load{number}")
+            with contextlib.suppress(OSError), open(path, "wb", buffering=0) as file:
+                while not over.is_set():
+                    os.pwrite(file.fileno(), bytes(64 * clusters.KIB), number << 16)
+                    os.fsync(file.fileno())
+
+        writers = [threading.Thread(target=load, args=(number,)) for number in range(8)]
+        for writer in writers:
+            writer.start()
+        os.kill(first.process(), signal.SIGTERM)
+        try:
+            wait_until(lambda: first.process() is None, f"that the daemon has ended, turn {turn}")
+        finally:
+            over.set()
+        for writer in writers:
+            writer.join()
+        first.start()
+
+
+TESTS = [a_node_without_targets_is_refused, a_start_that_fails_takes_no_mount, a_stop_amid_the_scrub_ends,
+         an_address_that_is_taken_makes_no_node,
          a_waiting_mount_is_told_and_ended,
          a_full_cluster_is_told_from_a_silent_one,
          a_mount_inside_that_is_cut_is_told, a_mount_that_the_kernel_refuses_is_told,
