@@ -91,10 +91,7 @@ void manager_losses_put_back(struct manager *manager, int result) {
 void manager_losses_end(struct manager *manager) {
     struct list_node *node;
 
-    if (list_is_empty(&manager->losing_calls)) {
-        return;
-    }
-    manager_losses_follow(manager);
+    manager_losses_follow(manager); /* Whoever asked may have given up. */
     while ((node = list_pop_front(&manager->losing_calls))) {
         lose_answer(manager, CONTAINER_OF(node, struct call, server_node), 0);
     }

@@ -349,6 +349,7 @@ static void joins_begin(struct manager *manager) {
 }
 
 static void joins_end(struct manager *manager) {
+    bool revokes = manager->next_map->revoked_count > manager->map->revoked_count;
     struct list_node *node;
 
     manager_map_changes_note(manager, manager->next_map);
@@ -358,6 +359,9 @@ static void joins_end(struct manager *manager) {
     manager_heard_map(manager);
     manager_signing_map(manager);
     manager_slots_recorded(manager);
+    if (revokes) { /* Whoever asked may have given up. */
+        manager_revoked_mark(manager);
+    }
     manager_revokes_end(manager);
     manager_losses_end(manager);
     manager_renewals_end(manager);

@@ -84,10 +84,6 @@ void manager_revoked_mark(struct manager *manager) {
 void manager_revokes_end(struct manager *manager) {
     struct list_node *node;
 
-    if (list_is_empty(&manager->revoking_calls)) {
-        return;
-    }
-    manager_revoked_mark(manager);
     while ((node = list_pop_front(&manager->revoking_calls))) {
         revoke_answer(manager, CONTAINER_OF(node, struct call, server_node), 0);
     }

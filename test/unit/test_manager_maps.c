@@ -235,12 +235,42 @@ static void test_older_changes_are_forgotten(void **state) {
     assert_true(changes_get(bench, 75, sizeof it.space).size > 0);
 }
 
+static void note_passed(void *context) {
+    *(bool *)context = true;
+}
+
+/* Who asked for it is not what ends the sessions of a key. */
+static void test_a_revocation_whose_asker_gave_up_ends_sessions(void **state) {
+    const struct identity mount = {.kind = IDENTITY_MOUNT, .serial = 4};
+    struct bench *bench = *state;
+    struct asked begun, asked;
+    bool passed = false;
+    const struct call call = {.header.opcode = OP_SESSION_BEGIN,
+                              .request = begin_of(1, 7, "mount")};
+
+    assert_int_equal(ask_as(bench, &begun, &mount, call), 0);
+    start_for(bench, &asked, 1, OP_KEY_REVOKE, (union request_body){.key_revoke = {.serial = 4}});
+    while (worker_run_one(&bench->worker)) {
+    }
+    assert_false(asked.done); /* Its version is being flushed. */
+    sim_schedule(bench->sim, NULL, 2, note_passed, &passed);
+    sim_run_until(bench->sim, UINT64_MAX, is_set, &passed);
+    manager_tick(bench->manager);
+    while (worker_run_one(&bench->worker)) {
+    }
+    assert_true(asked.done);
+    assert_int_equal(asked.call.result, -ERR_TIMED_OUT);
+    pass(bench, NS_PER_S);
+    assert_int_equal(manager_map(bench->manager)->revoked_count, 1);
+    assert_int_equal(manager_session_count(bench->manager), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(who_waits_is_told_at_once),      TEST(a_wait_ends_without_news),
         TEST(more_than_may_wait_are_told_so), TEST(a_copy_takes_the_place_of_the_first),
         TEST(a_stop_lets_go_who_waits),       TEST(what_newer_maps_add_is_handed_out),
-        TEST(older_changes_are_forgotten),
+        TEST(older_changes_are_forgotten),    TEST(a_revocation_whose_asker_gave_up_ends_sessions),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
