@@ -364,8 +364,8 @@ static void serve(struct control *control) {
     }
 }
 
-/* Something that waits for others' requests, of which some have I/O on the first thread's loop: what
- * that began for them, as in a scrub. */
+/* Something that waits for others' requests, of which some have I/O on the first thread's loop, as
+ * that began it for them, in a scrub. */
 struct beside {
     struct control *control;
     void (*run)(struct control *control);

@@ -506,10 +506,9 @@ def a_stop_amid_the_scrub_ends(nodes):
         first.start()
 
 
-TESTS = [a_node_without_targets_is_refused, a_start_that_fails_takes_no_mount, a_stop_amid_the_scrub_ends,
-         an_address_that_is_taken_makes_no_node,
-         a_waiting_mount_is_told_and_ended,
-         a_full_cluster_is_told_from_a_silent_one,
+TESTS = [a_node_without_targets_is_refused, a_start_that_fails_takes_no_mount,
+         a_stop_amid_the_scrub_ends, an_address_that_is_taken_makes_no_node,
+         a_waiting_mount_is_told_and_ended, a_full_cluster_is_told_from_a_silent_one,
          a_mount_inside_that_is_cut_is_told, a_mount_that_the_kernel_refuses_is_told,
          shoald_makes_nodes]
 
