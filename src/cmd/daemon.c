@@ -17,7 +17,6 @@
 #include "node/local_directory.h"
 #include "node/local_wait.h"
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -372,12 +371,12 @@ struct beside {
     struct waiting waiting;
 };
 
-static void *beside_main(void *context) {
+static void beside_main(void *context, unsigned index) {
     struct beside *beside = context;
 
+    (void)index;
     beside->run(beside->control);
     waiting_done(&beside->waiting, 0);
-    return NULL;
 }
 
 /* So it waits on a thread of its own, and the first one goes on with its loop. Where there are no
@@ -385,16 +384,16 @@ static void *beside_main(void *context) {
 static void run_beside(struct control *control, void (*run)(struct control *control)) {
     struct env *env = local_cluster_env(control->cluster);
     struct beside beside = {.control = control, .run = run, .waiting.loop = env_thread_loop(env)};
-    pthread_t thread;
+    struct machine_thread *thread;
 
-    if (pthread_create(&thread, NULL, beside_main, &beside) != 0) {
+    if (machine_thread_begin(beside_main, &beside, &thread) < 0) {
         while (local_cluster_thread_go_on(control->cluster)) {
         }
         run(control);
         return;
     }
     (void)waiting_end(&beside.waiting, env);
-    pthread_join(thread, NULL);
+    machine_thread_join(thread);
 }
 
 static void mount_stop(struct control *control) {

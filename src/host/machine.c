@@ -80,6 +80,27 @@ static void *thread_main(void *context) {
     return NULL;
 }
 
+int machine_thread_begin(void (*run)(void *context, unsigned index), void *context,
+                         struct machine_thread **ret_thread) {
+    struct machine_thread *thread = calloc(1, sizeof *thread);
+
+    if (!thread) {
+        return -ERR_NO_MEMORY;
+    }
+    *thread = (struct machine_thread){.run = run, .context = context};
+    if (pthread_create(&thread->thread, NULL, thread_main, thread) != 0) {
+        free(thread);
+        return -ERR_BUSY;
+    }
+    *ret_thread = thread;
+    return 0;
+}
+
+void machine_thread_join(struct machine_thread *thread) {
+    pthread_join(thread->thread, NULL);
+    free(thread);
+}
+
 int machine_threads(unsigned count, void (*run)(void *context, unsigned index), void *context) {
     struct machine_thread *threads = calloc(count, sizeof *threads);
     int r = threads ? 0 : -ERR_NO_MEMORY;

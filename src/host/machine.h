@@ -28,6 +28,13 @@ void machine_random(void *data, size_t size);
  * -ERR_NO_MEMORY. */
 MUST_CHECK int machine_threads_try(unsigned count);
 
+/* Calls run(context, 0) on a thread of its own, which join waits for and frees. -ERR_NO_MEMORY,
+ * -ERR_BUSY: no more threads can be had. */
+struct machine_thread;
+MUST_CHECK int machine_thread_begin(void (*run)(void *context, unsigned index), void *context,
+                                    struct machine_thread **ret_thread);
+void machine_thread_join(struct machine_thread *thread);
+
 /* Calls run(context, 0..count - 1), each on a thread of its own, and waits for all. When a thread
  * cannot be had, those there are still run, and the result is -ERR_BUSY. */
 MUST_CHECK int machine_threads(unsigned count, void (*run)(void *context, unsigned index),
