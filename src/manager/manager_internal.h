@@ -65,6 +65,7 @@ struct manager {
     struct message quiet;
     struct message stop;
     struct cluster_map *map;
+    uint32_t map_pieces;                      /* rows that its bytes take */
     struct cluster_map *next_map;             /* NULL: nothing of the map is about to change */
     struct list life_calls, living_calls;     /* joins: to be registered, and being flushed */
     struct list join_calls;                   /* wait for their turn */

@@ -5,17 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MAP_BYTES_MAX = 1024 * 1024 };
-
-static uint32_t pieces_of(size_t size) {
-    return (uint32_t)((size + MANAGER_PIECE_BYTES - 1) / MANAGER_PIECE_BYTES);
-}
+enum { MAP_BYTES_MAX = 1024 * 1024, PIECES_MAX = MAP_BYTES_MAX / MANAGER_PIECE_BYTES + 1 };
 
 /* Answers the record's position. What a longer map has left goes. */
 static int map_put(struct manager *manager, struct bytes bytes, uint64_t *ret_position) {
-    uint32_t pieces = pieces_of(bytes.size);
-    uint32_t before = pieces_of(cluster_map_size(manager->map));
-    uint32_t rows = MAX(pieces, before) + 1;
+    uint32_t pieces = (uint32_t)((bytes.size + MANAGER_PIECE_BYTES - 1) / MANAGER_PIECE_BYTES);
+    uint32_t rows = MAX(pieces, manager->map_pieces) + 1;
     uint32_t value_bytes = (uint32_t)(bytes.size + sizeof(struct manager_handover_row));
     const struct kv_need need = {.rows = rows,
                                  .value_bytes = value_bytes,
@@ -33,7 +28,7 @@ static int map_put(struct manager *manager, struct bytes bytes, uint64_t *ret_po
 
         r = kv_put(manager->kv, &key, (struct bytes){bytes.data + at, size});
     }
-    for (uint32_t i = pieces; i < before && r == 0; i++) {
+    for (uint32_t i = pieces; i < manager->map_pieces && r == 0; i++) {
         struct kv_key key = manager_key(MANAGER_ROW_MAP, 0, i);
 
         r = kv_delete(manager->kv, &key);
@@ -44,6 +39,7 @@ static int map_put(struct manager *manager, struct bytes bytes, uint64_t *ret_po
         return r;
     }
     (void)kv_commit(manager->kv);
+    manager->map_pieces = pieces;
     *ret_position = kv_seal(manager->kv);
     return 0;
 }
@@ -73,8 +69,8 @@ int manager_map_store(struct manager *manager, const struct cluster_map *map,
     return r;
 }
 
-/* The pieces there are, one behind the other; size 0 when there are none. */
-static int map_read(struct manager *manager, struct buffer *out) {
+/* The pieces there are, one behind the other; manager->map_pieces of them. */
+static int map_read(struct manager *manager, struct buffer *out, uint32_t ret_ends[PIECES_MAX]) {
     struct kv_key from = manager_key(MANAGER_ROW_MAP, 0, 0);
     struct kv_key to = manager_key(MANAGER_ROW_MAP + 1, 0, 0);
     struct kv_cursor cursor;
@@ -83,13 +79,25 @@ static int map_read(struct manager *manager, struct buffer *out) {
 
     kv_cursor_init(&cursor, &from, &to);
     while ((r = kv_next(manager->kv, &cursor, &value)) == 0) {
-        if (value.size > out->capacity - out->size) {
+        if (value.size > out->capacity - out->size || manager->map_pieces == PIECES_MAX) {
             return -ERR_CORRUPT;
         }
         memcpy(out->data + out->size, value.data, value.size);
         out->size += value.size;
+        ret_ends[manager->map_pieces++] = (uint32_t)out->size;
     }
     return r == -ERR_NOT_FOUND ? 0 : r;
+}
+
+/* A version before has left pieces of a longer map behind those of a shorter one, which ends where
+ * its checksum says so. They go with the next one. */
+static int map_decode(struct manager *manager, const uint8_t *data, const uint32_t *ends) {
+    int r = -ERR_CORRUPT;
+
+    for (uint32_t i = manager->map_pieces; r == -ERR_CORRUPT && i > 0; i--) {
+        r = cluster_map_decode((struct bytes){data, ends[i - 1]}, manager->map);
+    }
+    return r;
 }
 
 int manager_map_is_old(struct manager *manager, uint64_t version, const char *who) {
@@ -127,15 +135,16 @@ static int check_cluster(const struct manager *manager, const uint8_t cluster_id
 int manager_map_load(struct manager *manager) {
     struct buffer out = {malloc(MAP_BYTES_MAX), 0, MAP_BYTES_MAX};
     uint64_t known = manager->map->version;
+    uint32_t ends[PIECES_MAX];
     uint8_t cluster_id[16];
 
     memcpy(cluster_id, manager->map->cluster_id, sizeof cluster_id);
     if (!out.data) {
         return -ERR_NO_MEMORY;
     }
-    int r = map_read(manager, &out);
-    if (r == 0 && out.size > 0) {
-        r = cluster_map_decode((struct bytes){out.data, out.size}, manager->map);
+    int r = map_read(manager, &out, ends);
+    if (r == 0 && manager->map_pieces > 0) {
+        r = map_decode(manager, out.data, ends);
         r = r < 0 ? r : check_cluster(manager, cluster_id);
         r = r < 0 ? r : manager_map_is_old(manager, known, "this node");
     } else if (r == 0) {

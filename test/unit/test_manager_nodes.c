@@ -131,6 +131,49 @@ static size_t map_bytes(struct bench *bench) {
     return bytes;
 }
 
+/* A piece behind those of the map, as a version before has left them. */
+static void piece_put(struct bench *bench, uint32_t index) {
+    static const uint8_t left[MANAGER_PIECE_BYTES] = {1};
+    const struct kv_need need = {
+        .rows = 1, .value_bytes = sizeof left, .record_bytes = sizeof left + KV_ROW_RECORD_BYTES};
+    struct kv *kv = manager_kv(bench->manager);
+    struct kv_key key = manager_key(MANAGER_ROW_MAP, 0, index);
+    struct kv_grant grant;
+
+    assert_int_equal(kv_admit(kv, KV_CLASS_CONTROL, &need, &grant), 0);
+    kv_begin(kv, &grant);
+    assert_int_equal(kv_put(kv, &key, (struct bytes){left, sizeof left}), 0);
+    (void)kv_commit(kv);
+    (void)kv_seal(kv);
+}
+
+/* The map that ends before is the map, and the next one takes what is left away: else one that gets
+ * as long again would be read with it. */
+static void test_pieces_that_a_version_before_has_left(void **state) {
+    struct bench *bench = *state;
+
+    for (uint32_t i = 0; i < 12; i++) {
+        (void)join(bench, 70 + i, 1, NULL);
+    }
+    readdress(bench, "");
+    uint32_t pieces = (uint32_t)(map_bytes(bench) / MANAGER_PIECE_BYTES) + 1;
+    piece_put(bench, pieces);
+    piece_put(bench, pieces + 1);
+    manager_again(bench, MANAGER_STOPS);
+    struct cluster_map *map = map_of(bench);
+    assert_string_equal(cluster_map_node(map, (struct node_id){2})->address, "10.0.0.0:7400");
+    free(map);
+    readdress(bench, ".storage");
+    struct kv_key key = manager_key(MANAGER_ROW_MAP, 0, pieces + 1);
+    struct bytes value;
+    assert_int_equal(kv_get(manager_kv(bench->manager), &key, &value), -ERR_NOT_FOUND);
+    manager_again(bench, MANAGER_LOSES_POWER);
+    map = map_of(bench);
+    assert_string_equal(cluster_map_node(map, (struct node_id){2})->address,
+                        "10.0.0.0.storage:7400");
+    free(map);
+}
+
 /* What a longer one has left in the base is no part of it. */
 static void test_a_map_gets_shorter(void **state) {
     struct bench *bench = *state;
@@ -792,6 +835,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(nodes_join),
         TEST(a_map_gets_shorter),
+        TEST(pieces_that_a_version_before_has_left),
         TEST(who_may_not_join),
         TEST(a_target_is_lost),
         TEST(losses_at_once),
