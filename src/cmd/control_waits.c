@@ -1,7 +1,7 @@
 /* The contract is in control_waits.h. */
 #include "cmd/control_waits.h"
-#include "cmd/json_text.h"
 #include "cmd/daemon_mount.h"
+#include "cmd/json_text.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

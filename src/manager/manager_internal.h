@@ -62,8 +62,7 @@ struct manager {
     atomic_bool tick_posted;
     struct message wake;
     atomic_bool wake_posted;
-    struct message quiet;
-    struct message stop;
+    struct message quiet, stop;
     struct cluster_map *map;
     uint32_t map_pieces;                      /* rows that its bytes take */
     struct cluster_map *next_map;             /* NULL: nothing of the map is about to change */

@@ -359,16 +359,21 @@ static bool never(void *context) {
     return false;
 }
 
-static struct fsck_counts check(uint32_t gone, uint32_t gone_at) {
+static struct fsck_cluster cluster_here(void) {
     static const struct env_ops ops = {.now_ns = now_ns};
-    struct env env = {.ops = &ops};
-    const struct fsck_cluster cluster = {.env = &env,
-                                         .map = &it.map,
-                                         .targets = it.targets,
-                                         .patience_ns = 1,
-                                         .answer_ns = NS_PER_S,
-                                         .ask = ask,
-                                         .rest = rest};
+    static struct env env = {.ops = &ops};
+
+    return (struct fsck_cluster){.env = &env,
+                                 .map = &it.map,
+                                 .targets = it.targets,
+                                 .patience_ns = 1,
+                                 .answer_ns = NS_PER_S,
+                                 .ask = ask,
+                                 .rest = rest};
+}
+
+static struct fsck_counts check(uint32_t gone, uint32_t gone_at) {
+    const struct fsck_cluster cluster = cluster_here();
     const struct fsck_report report = {.problem = problem, .progress = progress, .stopped = never};
     struct fsck_counts counts;
     uint64_t unjudged = 0;
@@ -620,15 +625,7 @@ static void test_a_chunk_that_changes(void **state) {
 /* Of a chunk whose inode A does not know, with a number of which it once lost those. */
 static bool scrub_deletes(struct ino made) {
     const struct lost_row lost = {.format = META_FORMAT, .counter_from = 20, .counter_to = 1000};
-    static const struct env_ops ops = {.now_ns = now_ns};
-    struct env env = {.ops = &ops};
-    const struct fsck_cluster cluster = {.env = &env,
-                                         .map = &it.map,
-                                         .targets = it.targets,
-                                         .patience_ns = 1,
-                                         .answer_ns = NS_PER_S,
-                                         .ask = ask,
-                                         .rest = rest};
+    const struct fsck_cluster cluster = cluster_here();
     struct scrub scrub = {.cluster = &cluster, .stopped = deleted_once, .kept = count_kept};
 
     put(A, FSCK_LOST, key_owner(ROW_LOST, 1, 0, 0), &lost, sizeof lost);

@@ -2,49 +2,12 @@
  * together, starts cut short, and requests that no honest client sends. */
 #include "unit.h"
 #include "base/crc32c.h"
-#include "ost_world.h"
+#include "ost_chunk.h"
 #include "store/fsck_format.h"
 #include "store/store_format.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { CHUNK = 128 * 1024 };
-
-static uint8_t data[OST_CALL_BYTES_MAX];
-static char problem[256];
-
-static void fill(uint32_t seed, size_t size) {
-    struct prng prng;
-
-    prng_init(&prng, seed);
-    for (size_t i = 0; i < size; i += 8) {
-        uint64_t word = prng_next(&prng);
-
-        memcpy(data + i, &word, MIN(size - i, sizeof word));
-    }
-}
-
-static struct ost_place place_of(uint32_t offset, uint32_t size) {
-    return (struct ost_place){.ino = {17},
-                              .generation = 1,
-                              .chunk = 2,
-                              .chunk_bytes = CHUNK,
-                              .offset = offset,
-                              .size = size};
-}
-
-static struct ost_world *world_start(uint64_t seed) {
-    struct ost_world *world = ost_world_new(seed);
-    int r = ost_world_open(world, problem);
-
-    if (r < 0) {
-        printf("%s\n", problem);
-    }
-    assert_int_equal(r, 0);
-    ost_world_attach(world);
-    return world;
-}
 
 static struct statfs_reply statfs(struct ost_world *world) {
     struct ost_call *call = ost_call_get(world, OP_STATFS);
