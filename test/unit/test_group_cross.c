@@ -380,15 +380,9 @@ static void test_all_places_are_taken(void **state) {
     }
 }
 
-/* A directory is to be made for the group whose log is the OST's. */
-static int make_prepare(struct meta_bench *bench, uint32_t ost, uint64_t number) {
-    const struct half half = {.format = META_FORMAT,
-                              .kind = HALF_MAKE,
-                              .mode = 040755,
-                              .chunk_bytes = CHUNK_BYTES_DEFAULT,
-                              .stripe_count = 1,
-                              .to = INO_ROOT.value,
-                              .to_index = number << 12};
+/* A half for the group whose log is the OST's. */
+static int half_prepare(struct meta_bench *bench, uint32_t ost, uint64_t number,
+                        const struct half *half) {
     uint8_t participant[8];
     struct call call;
 
@@ -401,8 +395,75 @@ static int make_prepare(struct meta_bench *bench, uint32_t ost, uint64_t number)
         .below_term = 1,
         .below_number = 1,
         .participants = {participant, sizeof participant},
-        .halves = {(const uint8_t *)&half, sizeof half}};
+        .halves = {(const uint8_t *)half, sizeof *half}};
     return bench_run(bench, &call);
+}
+
+/* A directory is to be made. */
+static int make_prepare(struct meta_bench *bench, uint32_t ost, uint64_t number) {
+    const struct half half = {.format = META_FORMAT,
+                              .kind = HALF_MAKE,
+                              .mode = 040755,
+                              .chunk_bytes = CHUNK_BYTES_DEFAULT,
+                              .stripe_count = 1,
+                              .to = INO_ROOT.value,
+                              .to_index = number << 12};
+
+    return half_prepare(bench, ost, number, &half);
+}
+
+static void half_abort(struct meta_bench *bench, uint32_t ost, uint64_t number) {
+    struct call call;
+
+    bench_prepare(bench, 0, OP_CROSS_ABORT, &call);
+    call.request.cross_abort = (struct cross_abort_request){
+        .coordinator = cluster_map_first_log(bench->map, bench->osts[ost].id).value,
+        .term = 1,
+        .number = number,
+        .below_term = 1,
+        .below_number = 1};
+    assert_int_equal(bench_run(bench, &call), 0);
+}
+
+/* A create from before a start, which memory has lost, meets a promise about its file: it goes on
+ * with the end of that, and needs no row for it. */
+static void test_an_open_from_before_a_start_waits_for_a_promise(void **state) {
+    const struct bench_options options = {.seed = 64};
+    struct meta_bench *bench = bench_new(&options);
+    struct call made, again;
+
+    (void)state;
+    for (uint32_t i = 0; i < BENCH_OSTS; i++) {
+        bench->osts[i].is_dead = true; /* Nobody tells how the promise has ended. */
+    }
+    bench_prepare(bench, 0, OP_CREATE, &made);
+    made.request.create = (struct create_request){.parent = INO_ROOT,
+                                                  .name = {(const uint8_t *)"file", 4},
+                                                  .mode = 0644,
+                                                  .open_flags = OPEN_WRITE};
+    again = made;
+    assert_int_equal(bench_run(bench, &made), 0);
+    const struct attributes *file = &made.reply.create.attributes;
+    const struct half half = {.format = META_FORMAT,
+                              .kind = HALF_UNLINK,
+                              .mode = file->mode,
+                              .ino = file->ino.value,
+                              .from = 1};
+    assert_int_equal(half_prepare(bench, 0, 1, &half), 0);
+    bench_restart(bench, false);
+    bench_attach(bench, 0);
+    again.header.term = bench->sessions[0].term;
+    bench_post(bench, &again);
+    bench_advance(bench, 2 * NS_PER_S);
+    assert_false(bench_is_answered(&again));
+    uint64_t restarts = totals_of(bench).restarts;
+    bench_advance(bench, 2 * NS_PER_S);
+    assert_int_equal(totals_of(bench).restarts, restarts); /* Nothing that comes helps it. */
+    half_abort(bench, 0, 1);
+    bench_turn(bench);
+    assert_true(bench_is_answered(&again));
+    assert_int_equal(again.result, 0);
+    bench_free(bench);
 }
 
 /* A coordinator that is away does not end what it has begun: it has a quarter of the places, and
@@ -438,6 +499,7 @@ int main(void) {
         cmocka_unit_test(test_stretches_of_a_way),
         cmocka_unit_test(test_all_places_are_taken),
         cmocka_unit_test(test_promises_of_one_leave_room),
+        cmocka_unit_test(test_an_open_from_before_a_start_waits_for_a_promise),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
