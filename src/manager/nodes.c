@@ -98,7 +98,8 @@ static uint32_t mdts_coming(const struct manager *manager, const struct cluster_
     return count;
 }
 
-/* A node whose first start failed for good, behind its numbers, has none. */
+/* A node whose first start failed for good, behind its numbers, has none. One without a storage
+ * target gets one in any case: it would be no node. */
 static uint32_t mdts_for(const struct manager *manager, const struct cluster_map *map,
                          const struct node_join_request *request) {
     if (request->mdt_count != MDTS_BY_MANAGER) {
@@ -108,7 +109,7 @@ static uint32_t mdts_for(const struct manager *manager, const struct cluster_map
     for (uint32_t i = 0; i < map->group_count; i++) {
         count += !cluster_map_group_is_lost(map, &map->groups[i]);
     }
-    return count < MDTS_ENOUGH ? 1 : 0;
+    return count < MDTS_ENOUGH || request->target_count == 0 ? 1 : 0;
 }
 
 static uint32_t targets_for(const struct node_join_request *request, uint32_t mdt_count) {

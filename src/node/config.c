@@ -333,17 +333,11 @@ static int parse_line(void *context, const char *section, const char *name, cons
 static int roles_checked(const struct config *config, struct config *ret_config,
                          char problem[256]) {
     bool first = config_is_first(config);
-    /* The manager may say that it has none. */
-    uint32_t mdt_count = config->mdts_by_manager ? 0 : config->mdt_count;
 
     if (first ? config->mdt_count > 0 && config->ost_count > 0
-              : mdt_count + config->ost_count > 0) {
+              : config->mdts_by_manager || config->mdt_count + config->ost_count > 0) {
         *ret_config = *config;
         return 0;
-    }
-    if (config->mdts_by_manager) {
-        snprintf(problem, 256, "%s: osts = 0 needs mdts, which else may be none", CONFIG_NAME);
-        return -ERR_INVALID;
     }
     snprintf(problem, 256, "%s: osts = %u, mdts = %u: %s", CONFIG_NAME, config->ost_count,
              config->mdt_count,

@@ -205,6 +205,12 @@ int local_join_first(struct env *env, struct config *config, struct cluster_map 
         }
         if (r < 0) {
             say_failure(config, joining, r, problem);
+        } else if (joining->question.state.mdt_count + config->ost_count == 0) {
+            /* By a manager of a version before. */
+            snprintf(problem, 512,
+                     "the manager gives this node no metadata target, and shoal.conf no storage "
+                     "target: set mdts there, or osts");
+            r = -ERR_INVALID;
         } else {
             memcpy(config->cluster_id, map->cluster_id, sizeof config->cluster_id);
             memcpy(config->name_hash_key, map->name_hash_key, sizeof config->name_hash_key);

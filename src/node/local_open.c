@@ -282,7 +282,7 @@ int local_targets_open(struct local_cluster *cluster, char problem[256]) {
                                          : local_target_first(&cluster->config);
     unsigned threads = MAX(machine_processors(), (unsigned)OPENERS_MIN);
     const struct env_crew_options options = {
-        .thread_count = MIN(threads, MAX(local_target_end(&cluster->config) - first, 1U)) - 1,
+        .thread_count = MIN(threads, local_target_end(&cluster->config) - first) - 1,
         .work = opener_work,
         .leave = opener_leave,
         .context = cluster};

@@ -409,17 +409,17 @@ def an_address_that_is_taken_makes_no_node(nodes):
     expect("node 2" not in text and len(status(nodes.first)["targets"]) == before, text)
 
 
-def a_node_without_targets_is_refused(nodes):
-    """Before the manager is asked, which may give it no metadata target either."""
-    nodes.first.start()
-    node = Node(nodes.first, 7, osts=0)
-    try:
-        code, _, error = told(node, "up", node.directory)
-        expect(code == 1 and "osts = 0 needs mdts" in error, f"up: {code}, {error}")
-        _, text, _ = told(nodes.first, "status", nodes.first.directory)
-        expect("node 2" not in text, text)
-    finally:
-        node.close()
+def a_node_without_storage_targets_has_another(nodes):
+    """By a shoal.conf that leaves metadata targets to the manager, of which there are enough."""
+    with clusters.Cluster(nodes.first.shoal, osts=1, mdts=8, afar=True) as first:
+        first.start()
+        node = Node(first, 2, osts=0)
+        try:
+            node.start()
+            kinds = [target["kind"] for target in status(node)["targets"]]
+            expect(kinds == ["mdt"], f"targets of such a node: {kinds}")
+        finally:
+            node.close()
 
 
 def control_says(node, *words):
@@ -506,7 +506,7 @@ def a_stop_amid_the_scrub_ends(nodes):
         first.start()
 
 
-TESTS = [a_node_without_targets_is_refused, a_start_that_fails_takes_no_mount,
+TESTS = [a_node_without_storage_targets_has_another, a_start_that_fails_takes_no_mount,
          a_stop_amid_the_scrub_ends, an_address_that_is_taken_makes_no_node,
          a_waiting_mount_is_told_and_ended, a_full_cluster_is_told_from_a_silent_one,
          a_mount_inside_that_is_cut_is_told, a_mount_that_the_kernel_refuses_is_told,

@@ -643,6 +643,18 @@ static void test_joiners_that_never_come(void **state) {
     assert_int_equal(mdts_get(bench, 600), 8 - 2);
 }
 
+/* One that stores nothing would have no target at all. */
+static void test_a_joiner_without_storage_targets(void **state) {
+    struct bench *bench = *state;
+    union request_body request = node_join_of(300, 0, NULL);
+    struct asked asked;
+
+    assert_int_equal(mdts_get(bench, 200), 8 - 1);
+    request.node_join.mdt_count = UINT32_MAX;
+    assert_int_equal(ask(bench, &asked, OP_NODE_JOIN, request), 0);
+    assert_int_equal(asked.call.reply.node_join.mdt_count, 1);
+}
+
 /* What one may have given and was not heard of is lost with it, also for a manager that has only
  * its row; others give then. */
 static void test_a_giver_is_lost(void **state) {
@@ -848,6 +860,7 @@ int main(void) {
         TEST(a_metadata_target_is_lost),
         TEST(full_groups_are_told_of),
         TEST(joiners_that_never_come),
+        TEST(a_joiner_without_storage_targets),
         TEST(a_giver_is_lost),
         TEST(a_lost_giver_gives_nothing),
         TEST(a_giver_that_is_away),
