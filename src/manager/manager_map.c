@@ -77,6 +77,7 @@ static int map_read(struct manager *manager, struct buffer *out, uint32_t ret_en
     struct bytes value;
     int r;
 
+    manager->map_pieces = 0; /* A start that waits for room reads them again. */
     kv_cursor_init(&cursor, &from, &to);
     while ((r = kv_next(manager->kv, &cursor, &value)) == 0) {
         if (value.size > out->capacity - out->size || manager->map_pieces == PIECES_MAX) {

@@ -15,6 +15,7 @@ void promises_init(struct promises *promises, struct group *group) {
     promises->group = group;
     list_init(&promises->prepared);
     list_init(&promises->to_drop);
+    list_init(&promises->asking_still);
     list_init(&promises->to_keep);
     for (size_t i = 0; i < PROMISE_BUCKETS; i++) {
         list_init(&promises->buckets[i]);
@@ -31,6 +32,9 @@ void promises_deinit(struct promises *promises) {
         while ((node = list_pop_front(&promises->buckets[i]))) {
             free(CONTAINER_OF(node, struct promise, bucket_node));
         }
+    }
+    for (struct list_node *node; (node = list_pop_front(&promises->asking_still));) {
+        free(CONTAINER_OF(node, struct promise, node));
     }
     free(promises->spare);
 }
@@ -206,7 +210,9 @@ void promise_gone(struct group *group, struct promise *promise) {
     group->promises.count--;
     source_of(&group->promises, promise->id.log)->count--;
     promise->gone = true;
-    if (!promise->asking) {
+    if (promise->asking) {
+        list_push_back(&group->promises.asking_still, &promise->node);
+    } else {
         free(promise);
     }
 }
@@ -275,6 +281,7 @@ bool promise_answered(struct promise *promise) {
     promise->asking = false;
     promise_mark_asked(promise);
     if (gone) {
+        list_remove(&promise->node);
         free(promise);
     }
     return !gone;
@@ -426,6 +433,7 @@ void promises_cancel(struct promises *promises) {
     promises->cancelled = true;
     list_cancel(&promises->prepared);
     list_cancel(&promises->to_drop);
+    list_cancel(&promises->asking_still);
     for (uint32_t i = 0; i < promises->source_count; i++) {
         list_cancel(&promises->sources[i].marks);
     }

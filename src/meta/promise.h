@@ -81,6 +81,7 @@ struct promises {
     struct list buckets[PROMISE_BUCKETS];
     struct list prepared;
     struct list to_drop;
+    struct list asking_still; /* gone; their call is not back */
     struct list to_keep; /* prepared; another participant of a lost coordinator's has done it */
     struct promise_source sources[MAP_GROUPS_MAX];
     uint32_t source_count;

@@ -463,6 +463,9 @@ static void test_an_open_from_before_a_start_waits_for_a_promise(void **state) {
     bench_turn(bench);
     assert_true(bench_is_answered(&again));
     assert_int_equal(again.result, 0);
+    uint64_t stop_ns = env_now_ns(memory_env_env(bench->world));
+    assert_int_equal(bench_stop(bench), 0); /* The question how it has ended, still out, goes. */
+    assert_true(env_now_ns(memory_env_env(bench->world)) - stop_ns < NS_PER_S / 2);
     bench_free(bench);
 }
 
