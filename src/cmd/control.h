@@ -41,9 +41,11 @@ struct control {
     atomic_uint mount_end;           /* enum control_mount_end */
     const char *mount_wanted;
     char mount_problem[512];
-    struct program *mount_program; /* that mounts; this and the next three: the first thread's */
+    struct program *mount_program; /* that mounts; this and what follows: the first thread's */
     char *mount_waits;             /* where, at MOUNT_WAITS */
     uint64_t mount_try_ns;         /* not before that */
+    bool mount_stopped;            /* it was waited for, by this thread, until `shoal down` came */
+    bool mount_gone; /* of one in this process: it was taken away, and nothing is left */
     uint64_t mount_say_ns;
     struct control_socket_server *server;
     atomic_bool stop_wanted;

@@ -1,6 +1,7 @@
 /* The daemon's life: open, mount, serve, stop. */
 #include "cmd/daemon.h"
 #include "check/scrub.h"
+#include "cmd/beside.h"
 #include "cmd/control.h"
 #include "cmd/control_nodes.h"
 #include "cmd/control_waits.h"
@@ -15,7 +16,6 @@
 #include "host/process.h"
 #include "node/local_cluster.h"
 #include "node/local_directory.h"
-#include "node/local_wait.h"
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -363,45 +363,8 @@ static void serve(struct control *control) {
     }
 }
 
-/* Something that waits for others' requests, of which some have I/O on the first thread's loop, as
- * that began it for them, in a scrub. */
-struct beside {
-    struct control *control;
-    void (*run)(struct control *control);
-    struct waiting waiting;
-};
-
-static void beside_main(void *context, unsigned index) {
-    struct beside *beside = context;
-
-    (void)index;
-    beside->run(beside->control);
-    waiting_done(&beside->waiting, 0);
-}
-
-/* So it waits on a thread of its own, and the first one goes on with its loop. Where there are no
- * threads any more that goes on before, as long as there is anything. */
-static void run_beside(struct control *control, void (*run)(struct control *control)) {
-    struct env *env = local_cluster_env(control->cluster);
-    struct beside beside = {.control = control, .run = run, .waiting.loop = env_thread_loop(env)};
-    struct machine_thread *thread;
-
-    if (machine_thread_begin(beside_main, &beside, &thread) < 0) {
-        while (local_cluster_thread_go_on(control->cluster)) {
-        }
-        run(control);
-        return;
-    }
-    (void)waiting_end(&beside.waiting, env);
-    machine_thread_join(thread);
-}
-
-static void mount_stop(struct control *control) {
-    fuse_mount_stop(control_mount_take(control));
-}
-
-static void verbs_end(struct control *control) {
-    control_socket_wait_long(control->server);
+static void verbs_end(void *server) {
+    control_socket_wait_long(server);
 }
 
 static int stop(const struct daemon_options *options, struct control *control) {
@@ -409,7 +372,7 @@ static int stop(const struct daemon_options *options, struct control *control) {
 
     atomic_store(&control->stop_wanted, true); /* Also of a start that has failed. */
     daemon_mount_give_up(control);
-    run_beside(control, mount_stop);
+    daemon_mount_end(control);
     own_mount_look(options->directory, &own);
     if (own.state == OWN_MOUNT_LIVES) {
         daemon_log(
@@ -418,7 +381,7 @@ static int stop(const struct daemon_options *options, struct control *control) {
             own.place, own.process, options->directory);
     }
     control_nodes_refuse(control);
-    run_beside(control, verbs_end);
+    beside_run(control->cluster, verbs_end, control->server);
     int r = local_cluster_stop(control->cluster);
     if (r < 0) {
         daemon_log("%s stopped with an error: %s", options->directory, control_stop_text(r));
@@ -455,7 +418,7 @@ int daemon_run(const struct daemon_options *options) {
         r = control_start(&control, problem);
     }
     if (r < 0) {
-        run_beside(&control, mount_stop);
+        daemon_mount_end(&control);
         (void)!local_cluster_stop(control.cluster);
         local_cluster_close(control.cluster);
         return give_up(options, problem);
@@ -470,7 +433,7 @@ int daemon_run(const struct daemon_options *options) {
         serve(&control);
     }
     registry_leave();
-    bool was_told = atomic_load(&control.stop_wanted);
+    bool was_told = atomic_load(&control.stop_wanted) || control.mount_stopped;
     int status = stop(options, &control);
     if (r < 0) {
         int failed = give_up(options, problem);

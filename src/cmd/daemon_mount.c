@@ -1,5 +1,6 @@
 /* The contract is in daemon_mount.h. */
 #include "cmd/daemon_mount.h"
+#include "cmd/beside.h"
 #include "cmd/control_waits.h"
 #include "cmd/daemon.h"
 #include "cmd/find.h"
@@ -193,6 +194,7 @@ void daemon_mount_print_given_up(const char *mount_point, char ret_text[512]) {
 static int given_up(struct control *control, const char *mount_point, char problem[512]) {
     if (atomic_load(&control->stop_wanted) ||
         atomic_load(&control->mount_unwanted) == UNWANTED_BY_DOWN) {
+        control->mount_stopped = true;
         snprintf(problem, 512, "%s is stopping", control->directory);
         return -ERR_CLOSED;
     }
@@ -308,29 +310,39 @@ void daemon_mount_go_on(struct control *control) {
     }
 }
 
-/* One that is dead stays in the table of mounts; one that was taken away does not. */
-static bool is_left_dead(const char *place) {
-    bool is_mount_point = false;
-    char *text = NULL;
-
-    if (fuse_path_in_mount(place, &text, &is_mount_point)) {
-        free(text);
-    }
-    return is_mount_point && fuse_path_is_dead(place);
-}
-
+/* One that is dead stays in the table of mounts; one that was taken away does not. Which it is shows
+ * at once: later its number may be another's, at the same place. */
 void daemon_mount_watch(struct control *control) {
     struct fuse_mount *mount = atomic_load(&control->mount);
     char text[512];
 
-    if (!mount || atomic_load(&control->mount_end) != MOUNT_END_NONE ||
-        !fuse_mount_has_died(mount) || !is_left_dead(control->mount_point)) {
+    if (!mount || control->mount_gone || !fuse_mount_has_died(mount)) {
+        return;
+    }
+    if (!fuse_mount_is_left_dead(mount)) {
+        control->mount_gone = true;
+        atomic_store(&control->mount_end, MOUNT_END_NONE);
+        return;
+    }
+    if (atomic_load(&control->mount_end) != MOUNT_END_NONE) {
         return;
     }
     atomic_store(&control->mount_end,
                  fuse_mount_failure(mount) < 0 ? MOUNT_END_REFUSED : MOUNT_END_CUT);
     if (control_ended_text(control, text)) {
         daemon_log("%s: %s", control->directory, text);
+    }
+}
+
+static void mount_stop(void *mount) {
+    fuse_mount_stop(mount);
+}
+
+void daemon_mount_end(struct control *control) {
+    struct fuse_mount *mount = control_mount_take(control);
+
+    if (mount) {
+        beside_run(control->cluster, mount_stop, mount);
     }
 }
 
@@ -361,7 +373,8 @@ void daemon_mount_wanted(struct control *control) {
         return;
     }
     atomic_store(&control->mount_end, MOUNT_END_NONE);
-    fuse_mount_stop(control_mount_take(control));
+    daemon_mount_end(control);
+    control->mount_gone = false;
     mount_point = strdup(control->mount_wanted);
     if (!mount_point) {
         atomic_store(&control->mount_stage, MOUNT_FAILED);
@@ -401,13 +414,16 @@ void daemon_mounted_at(struct control *control, struct own_mount *ret_mount) {
 static int detach_inside(struct control *control, char problem[512]) {
     struct fuse_mount *mount = control_mount_get(control);
     const char *place = control->mount_point;
+    bool is_left = false;
     int r = 0;
 
     if (mount) {
         r = fuse_mount_detach(mount);
+        is_left =
+            atomic_load(&control->mount_end) != MOUNT_END_NONE && fuse_mount_is_left_dead(mount);
         control_mount_put(control);
     }
-    if (r == 0 && atomic_load(&control->mount_end) != MOUNT_END_NONE) {
+    if (r == 0 && is_left) {
         r = fuse_path_clear(place);
     }
     if (r == 0) {

@@ -20,6 +20,8 @@ void daemon_mount_wanted(struct control *control);
 void daemon_mount_go_on(struct control *control);
 /* Says it, once, where the kernel has ended the mount of this process. Likewise. */
 void daemon_mount_watch(struct control *control);
+/* Stops that of this process, if there is one. */
+void daemon_mount_end(struct control *control);
 /* Gives up one that waits: before the daemon stops. */
 void daemon_mount_give_up(struct control *control);
 /* It is being made, or waits. Any thread, as the next two. */

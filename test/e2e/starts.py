@@ -28,7 +28,7 @@ from nodes import (AT_ONCE_S, QUICK_S, Node, Nodes, comes_without_its_mount, fre
 
 SESSIONS = 16
 WAYS = ("apart", "inside")
-FAILED_STARTS, SCRUBS, SCRUBBED_FILES = 5, 5, 1000
+FAILED_STARTS, SCRUBS, SCRUBBED_FILES, STOPS_BESIDE_VERBS = 5, 5, 1000, 12
 
 
 def expect(holds, why):
@@ -228,6 +228,27 @@ def a_mount_inside_that_is_cut_is_told(nodes):
     expect(code == 0 and not os.path.ismount(first.mount), f"down of a dead mount: {code}, {error}")
 
 
+def what_lies_there_now_is_not_the_mount(nodes):
+    """One that was cut, and taken away by hand: nothing is told of it any more, and what was mounted
+    there since hinders no `down` and stays."""
+    first = nodes.first
+    with open(first.path("shoal.conf"), "a", encoding="ascii") as file:
+        file.write("\n[mount]\nmount = inside\n")
+    code, _, error = told(first, "up", first.directory, "--mount", first.mount)
+    expect(code == 0, f"up: {error}")
+    first.note_regions()
+    abort(first.mount)
+    says_that_it_died(first)
+    subprocess.run(["umount", first.mount], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "none", first.mount], check=True)
+    try:
+        wait_until(lambda: json_of(first)["mount_ended"] is None, "that it is told no more")
+        code, _, error = told(first, "down", first.directory)
+        expect(code == 0 and os.path.ismount(first.mount), f"down: {code}, {error}")
+    finally:
+        subprocess.run(["umount", first.mount], check=False)
+
+
 def up_beneath(node, script):
     """`shoal up` of a node that is to mount, in a mount namespace that the script has changed."""
     result = subprocess.run(
@@ -268,6 +289,34 @@ def a_mount_that_the_kernel_refuses_is_told(nodes):
         code, _, error = told(first, "up", first.directory, "--mount", first.mount)
         expect(code == 0 and os.path.ismount(first.mount), f"{way}: mounts no more: {error}")
         first.stop()
+
+
+def a_stop_beside_verbs_is_clean(nodes):
+    """Of those who look at the mount of its process meanwhile."""
+    first = nodes.first
+    Configured(first).mounts("inside", QUICK_S)
+    for turn in range(STOPS_BESIDE_VERBS):
+        first.start()
+        over = threading.Event()
+
+        def ask(over=over):
+            while not over.is_set():
+                with contextlib.suppress(OSError):
+                    control_says(first, "status", "--own")
+
+        askers = [threading.Thread(target=ask, daemon=True) for _ in range(8)]
+        for asker in askers:
+            asker.start()
+        os.kill(first.process(), signal.SIGTERM)
+        try:
+            wait_until(lambda: first.process() is None, f"that the daemon has ended, turn {turn}")
+        finally:
+            over.set()
+        for asker in askers:
+            asker.join()
+        with open(first.path("shoal.log"), encoding="utf-8") as file:
+            stops = file.read().count("stopped, all of it is on disk")
+        expect(stops == turn + 1, f"turn {turn}: not a clean end")
 
 
 class Shoald:
@@ -374,6 +423,8 @@ def shoald_makes_nodes(nodes):
         expect(code == 0, f"umount: {error}")
         first.terminate()
         # In the other order: it waits for the first one, and has joined before.
+        second.start("--mount", second.mount)
+        second.down()
         second.start()
         first.start("--mount", first.mount)
         known_to_manager(second)
@@ -509,6 +560,7 @@ def a_stop_amid_the_scrub_ends(nodes):
 TESTS = [a_node_without_storage_targets_has_another, a_start_that_fails_takes_no_mount,
          a_stop_amid_the_scrub_ends, an_address_that_is_taken_makes_no_node,
          a_waiting_mount_is_told_and_ended, a_full_cluster_is_told_from_a_silent_one,
+         a_stop_beside_verbs_is_clean, what_lies_there_now_is_not_the_mount,
          a_mount_inside_that_is_cut_is_told, a_mount_that_the_kernel_refuses_is_told,
          shoald_makes_nodes]
 

@@ -309,6 +309,10 @@ bool fuse_mount_has_died(struct fuse_mount *mount) {
     return !channel_dev_connected(&mount->dev);
 }
 
+bool fuse_mount_is_left_dead(struct fuse_mount *mount) {
+    return fuse_mount_has_died(mount) && mount_is_there(&mount->place);
+}
+
 int fuse_mount_detach(struct fuse_mount *mount) {
     return channel_dev_connected(&mount->dev) ? mount_detach(&mount->place) : 0;
 }

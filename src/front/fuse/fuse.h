@@ -85,6 +85,9 @@ MUST_CHECK int fuse_path_clear(const char *path);
 bool fuse_path_is_dead(const char *path);
 /* Whether it still is at its mount point: umount(8) may have taken it away. */
 bool fuse_mount_is_there(struct fuse_mount *mount);
+/* Its connection has ended, and it is still in the table of mounts; nobody is asked. To be trusted
+ * while nobody can have taken it away and mounted Shoal there again, as numbers are used again. */
+bool fuse_mount_is_left_dead(struct fuse_mount *mount);
 /* Whether its connection with the kernel has ended; it may be in the table of mounts still. Asks
  * nobody but the kernel, so it is cheap. */
 bool fuse_mount_has_died(struct fuse_mount *mount);
