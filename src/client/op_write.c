@@ -124,8 +124,11 @@ static void write_fail(struct operation *operation, int error) {
     }
 }
 
-/* Alone: what another write made part of the file meanwhile stays. */
+/* Alone: what another write made part of the file meanwhile stays. The write may have ended as its
+ * time was up: the cut has its own, or it would be refused. */
 static void write_trim(struct operation *operation) {
+    const struct client_options *options = &operation->client->options;
+    uint64_t deadline_ns = env_now_ns(options->env) + options->request_timeout_ns;
     struct open_file *file = operation->file;
     struct call *call;
 
@@ -134,6 +137,8 @@ static void write_trim(struct operation *operation) {
         write_finish(operation, operation->error);
         return;
     }
+    operation->deadline_ns = MAX(operation->deadline_ns, deadline_ns);
+    operation->is_extended = false;
     call = operation_prepare(operation);
     operation->stage = WRITE_TRIMMED;
     call->request.setattr = (struct setattr_request){.ino = operation->ino,

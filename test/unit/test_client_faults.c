@@ -482,6 +482,41 @@ static void test_failed_write_leaves_nothing_behind_the_end(void **state) {
     free(back);
 }
 
+/* Nor where a target was away for so long that the write's time is up. */
+static void test_a_write_that_ends_late_leaves_nothing_behind_the_end(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *file = make(bench, "late", RW);
+    struct toy_server *away = &bench->cluster.osts[1];
+    uint8_t *data = pattern(300000, 13);
+    uint8_t *back = malloc(300000);
+    struct asked wrote;
+
+    assert_int_equal(put(bench, file, 0, data, 20000), 20000);
+    assert_int_equal(on_file(bench, SHOAL_FLUSH, file), 0);
+    away->hold = true;
+    start(bench, &wrote, write_of(file, 20000, data, 280000));
+    assert_true(away->held_count > 0);
+    toy_cluster_pass(&bench->cluster, 11 * NS_PER_S);
+    away->hold = false;
+    away->fail_opcode = OP_CHUNK_WRITE;
+    away->fail_result = -ERR_AWAY;
+    away->fail_count = away->held_count;
+    toy_release(away, UINT32_MAX);
+    while (worker_run_one(&bench->cluster.worker)) {
+    }
+    assert_true(wrote.done);
+    assert_int_equal(wrote.request.result, -EIO);
+    assert_int_equal(cut(bench, file, 300000), 0);
+    assert_int_equal(get(bench, file, 0, back, 300000), 300000);
+    assert_memory_equal(back, data, 20000);
+    for (size_t i = 20000; i < 300000; i++) {
+        assert_int_equal(back[i], 0);
+    }
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    free(data);
+    free(back);
+}
+
 static void test_damaged_data_is_asked_for_twice(void **state) {
     struct bench *bench = *state;
     struct shoal_file *file = make(bench, "damaged", RW);
@@ -755,6 +790,7 @@ int main(void) {
         TEST(stale_capability_is_renewed),
         TEST(capabilities_that_are_new_are_tried_on),
         TEST(failed_write_leaves_nothing_behind_the_end),
+        TEST(a_write_that_ends_late_leaves_nothing_behind_the_end),
         TEST(damaged_data_is_asked_for_twice),
         TEST(start_fails_whole),
         TEST(errors_are_told),

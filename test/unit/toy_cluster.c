@@ -59,6 +59,11 @@ static void toy_hold(struct toy_server *server, struct call *call) {
     server->held_count_max = MAX(server->held_count_max, server->held_count);
 }
 
+/* What comes when its time is up is refused, as over a link. */
+static int toy_arrived(struct toy_server *server, struct call *call) {
+    return call_time_left_ns(call) == 0 ? -ERR_TIMED_OUT : toy_result(server, call);
+}
+
 static void toy_step(struct actor *actor, struct message *first) {
     struct toy_server *server = CONTAINER_OF(actor, struct toy_server, actor);
 
@@ -69,7 +74,7 @@ static void toy_step(struct actor *actor, struct message *first) {
         if (server->hold || server->hold_answers) {
             toy_hold(server, call);
         } else {
-            call_reply(call, toy_result(server, call));
+            call_reply(call, toy_arrived(server, call));
         }
     }
 }
