@@ -224,6 +224,14 @@ static bool data_send_piece(struct operation *operation, const struct part *part
     return true;
 }
 
+/* Not where a new start has taken the file's chunks back; nor where it was truncated since the
+ * first part was sent: that may be cut, and the rest would not be. */
+static bool data_may_go_on(const struct operation *operation) {
+    const struct capability *capability = &operation->file->capability;
+
+    return capability->generation != 0 && capability->truncate_seq == operation->truncate_seq;
+}
+
 bool data_advance(struct operation *operation) {
     if (list_contains(&operation->node)) {
         return false;
@@ -231,8 +239,8 @@ bool data_advance(struct operation *operation) {
     while (operation->result == 0 && operation->next < operation->end) {
         struct part part;
 
-        if (operation->file->capability.generation == 0) {
-            operation->result = -ERR_BAD_CAPABILITY; /* A new start has taken its chunks back. */
+        if (!data_may_go_on(operation)) {
+            operation->result = -ERR_BAD_CAPABILITY;
             break;
         }
         data_part(operation, &part);

@@ -423,6 +423,56 @@ static void test_stale_capability_is_renewed(void **state) {
     free(back);
 }
 
+static int setup_few(void **state) {
+    *state = malloc(sizeof(struct bench));
+    bench_open(*state, (struct client_options){.open_files_max = 640, .chunk_calls_max = 1});
+    return 0;
+}
+
+/* Another mount truncates when a part of a write was taken, and a read renews the capability before
+ * the next one leaves: it goes anew as a whole. */
+static void test_a_write_goes_under_one_truncation(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *file = make(bench, "parts", RW);
+    struct toy_file *toy = toy_file_find(&bench->cluster, ino_of(bench, file));
+    uint8_t *data = pattern(300000, 11);
+    uint8_t *back = calloc(1, 300000);
+    uint32_t held = 0;
+    struct asked wrote;
+
+    assert_non_null(back);
+    assert_int_equal(put(bench, file, 0, data, 300000), 300000);
+    assert_int_equal(on_file(bench, SHOAL_FLUSH, file), 0);
+    for (int i = 0; i < TOY_OSTS; i++) {
+        bench->cluster.osts[i].hold_answers = true;
+    }
+    start(bench, &wrote, write_of(file, 0, data, 300000));
+    for (int i = 0; i < TOY_OSTS; i++) {
+        bench->cluster.osts[i].hold_answers = false;
+        held += bench->cluster.osts[i].held_count;
+    }
+    assert_int_equal(held, 1);
+    toy->truncate_seq++;
+    toy->truncate_size = 0;
+    toy->attributes.size = 0;
+    toy->attributes.truncate_seq = toy->truncate_seq;
+    toy->attributes.epoch = ++bench->cluster.epoch;
+    assert_int_equal(get(bench, file, TOY_CHUNK_BYTES, back, 1000), 0);
+    for (int i = 0; i < TOY_OSTS; i++) {
+        toy_release(&bench->cluster.osts[i], UINT32_MAX);
+    }
+    while (worker_run_one(&bench->cluster.worker)) {
+    }
+    assert_true(wrote.done);
+    assert_int_equal(wrote.request.result, 300000);
+    assert_int_equal(get(bench, file, 0, back, 300000), 300000);
+    assert_memory_equal(back, data, 300000);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    assert_int_equal(toy->attributes.size, 300000);
+    free(data);
+    free(back);
+}
+
 static void fail_osts(struct bench *bench, uint16_t opcode, int result, uint32_t count) {
     for (int i = 0; i < TOY_OSTS; i++) {
         bench->cluster.osts[i].fail_opcode = opcode;
@@ -788,6 +838,8 @@ int main(void) {
         TEST(a_start_makes_nothing_newer),
         TEST(starts_of_other_versions),
         TEST(stale_capability_is_renewed),
+        cmocka_unit_test_setup_teardown(test_a_write_goes_under_one_truncation, setup_few,
+                                        teardown),
         TEST(capabilities_that_are_new_are_tried_on),
         TEST(failed_write_leaves_nothing_behind_the_end),
         TEST(a_write_that_ends_late_leaves_nothing_behind_the_end),
