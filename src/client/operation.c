@@ -275,23 +275,43 @@ void attributes_out(const struct attributes *from, struct shoal_attributes *to) 
     };
 }
 
+enum { REFRESH_BEGIN, REFRESH_ASKED, REFRESH_ASKED_ANEW };
+
+/* Another answer is needed. */
+static void refresh_ask(struct operation *operation, bool is_over) {
+    const struct attributes *attributes = &operation->attributes;
+
+    if (operation->stage == REFRESH_BEGIN) {
+        operation->stage = is_over ? REFRESH_ASKED_ANEW : REFRESH_ASKED;
+    }
+    attributes_out(attributes, &operation_request(operation)->attributes);
+    operation->close_stamp = atomic_load(&operation->client->close_stamp);
+    operation_ask(operation, attributes->ino);
+}
+
 /* In the step of the inode's shard. What is forgotten there is asked for again, as a new question:
- * what it does not know then had reached the server before. */
+ * what it does not know then had reached the server before. So is what a term that is over has
+ * answered, which may be lost and would look newer than what is so now; if nobody tells that, the
+ * change is acknowledged with what it was answered, and no file takes it. */
 static void operation_refresh_step(struct operation *operation) {
     struct attributes *attributes = &operation->attributes;
-    bool asked = operation->stage == 1;
+    bool asked = operation->stage != REFRESH_BEGIN;
+    bool is_over = errand_is_over(&operation->errand);
 
+    if (operation->stage == REFRESH_ASKED_ANEW && operation->result) {
+        operation_finish(operation, 0);
+        return;
+    }
     if (asked && operation->result == 0) {
         *attributes = operation->errand.call.reply.getattr.attributes;
     }
-    if (operation->result || shard_refresh(operation->shard, operation->close_stamp, attributes)) {
-        attributes_out(attributes, &operation_request(operation)->attributes);
-        operation_finish(operation, operation->result);
+    if (operation->result == 0 &&
+        (is_over || !shard_refresh(operation->shard, operation->close_stamp, attributes))) {
+        refresh_ask(operation, is_over);
         return;
     }
-    operation->stage = 1;
-    operation->close_stamp = atomic_load(&operation->client->close_stamp);
-    operation_ask(operation, attributes->ino);
+    attributes_out(attributes, &operation_request(operation)->attributes);
+    operation_finish(operation, operation->result);
 }
 
 void operation_finish_attributes(struct operation *operation, const struct attributes *attributes) {
@@ -304,7 +324,7 @@ void operation_finish_attributes(struct operation *operation, const struct attri
     }
     operation->attributes = *attributes;
     operation->step = operation_refresh_step;
-    operation->stage = 0;
+    operation->stage = REFRESH_BEGIN;
     operation->result = 0;
     if (shard == operation->shard) {
         operation->step(operation);

@@ -465,6 +465,48 @@ static void test_late_answers_of_conversions(void **state) {
     free(data);
 }
 
+/* A change of attributes was answered, and lost, before the answer came: the file here is what the
+ * server has. */
+static void test_late_answers_of_attributes(void **state) {
+    static const uint32_t sets[] = {SHOAL_SET_MODE, SHOAL_SET_SIZE};
+    struct bench *bench = *state;
+    struct toy_server *mdt = &bench->cluster.mdt;
+    struct shoal_file *file = make(bench, "attributes", RW);
+    struct toy_file *toy = toy_file_find(&bench->cluster, ino_of(bench, file));
+    uint8_t *data = pattern(10000, 6);
+
+    assert_int_equal(put(bench, file, 0, data, 10000), 10000);
+    assert_int_equal(on_file(bench, SHOAL_FSYNC, file), 0);
+    for (size_t i = 0; i < ARRAY_SIZE(sets); i++) {
+        struct shoal_request look = {.operation = SHOAL_GETATTR, .file = file};
+        struct toy_file was = *toy;
+        struct asked set;
+
+        mdt->hold_answers = true;
+        start(bench, &set,
+              (struct shoal_request){.operation = SHOAL_SETATTR,
+                                     .file = file,
+                                     .set = sets[i],
+                                     .attributes = {.mode = 0600, .size = 0}});
+        assert_int_equal(mdt->held_count, 1);
+        assert_int_not_equal(toy->attributes.epoch, was.attributes.epoch);
+        mdt->hold_answers = false;
+        *toy = was;
+        restart(mdt, 0);
+        (void)size_by_lookup(bench, "attributes");
+        toy_release(mdt, UINT32_MAX);
+        while (worker_run_one(&bench->cluster.worker)) {
+        }
+        assert_true(set.done);
+        assert_int_equal(set.request.result, 0);
+        assert_int_equal(run(bench, &look), 0);
+        assert_int_equal(look.attributes.mode & 07777, 0644);
+        assert_int_equal(look.attributes.size, 10000);
+    }
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    free(data);
+}
+
 /* A size that was told to a term that is over is told anew. */
 static void test_late_answers_of_sizes(void **state) {
     struct bench *bench = *state;
@@ -588,6 +630,7 @@ int main(void) {
         TEST(a_lost_file_is_stale),
         TEST(late_answers_of_opens),
         TEST(late_answers_of_conversions),
+        TEST(late_answers_of_attributes),
         TEST(late_answers_of_sizes),
         TEST(a_write_whose_chunks_are_taken_back),
         TEST(creation_that_was_lost_is_made_anew),
