@@ -92,6 +92,7 @@ static void attach_answered(struct call *call) {
         /* It has started anew since it was told of our opens. */
         peer->mended_term = atomic_load(&peer->term);
         peer_present(session, peer);
+        session_over(session);
         return;
     }
     if (call->result == -ERR_BAD_TICKET && has_newer_ticket(session, peer)) {
