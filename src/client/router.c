@@ -110,8 +110,9 @@ static int router_peer_add(struct router *router, struct map_log log) {
     peer = &router->peers[router->peer_count];
     *peer = (struct peer){.log = log.id, .kind = log.kind};
     list_init(&peer->stalled);
-    router->peer_count++;
-    return ledger_init(&peer->ledger, &router->losses);
+    int r = ledger_init(&peer->ledger, &router->losses);
+    router->peer_count += r == 0 ? 1 : 0;
+    return r;
 }
 
 static uint32_t chain_bucket(uint32_t chain) {
