@@ -63,6 +63,8 @@ static void errand_send(struct errand *errand) {
     int r;
 
     assert(!list_contains(&errand->node) && errand->call.origin == &errand->shard->actor);
+    /* A request is counted where it began, what is part of the mending here. */
+    assert(!errand->plain || router_is_read(&errand->shard->readers));
     errand->map_version = router_map(&client->router)->version;
     r = errand_find_peer(errand, &client->router);
     if (r) {

@@ -374,7 +374,7 @@ static void reopening_answered(struct errand *errand) {
     shard_reopen(reopening);
 }
 
-void shard_reopen(struct reopening *reopening) {
+static void reopening_go_on(struct reopening *reopening) {
     struct shard *shard = reopening->shard;
     const struct client_options *options = &shard->client->options;
     struct open_file *file = reopening_next(shard, reopening);
@@ -396,4 +396,14 @@ void shard_reopen(struct reopening *reopening) {
     reopening->errand.call.patience_ns = options->request_timeout_ns;
     file_reopen_fill(file, &reopening->errand.call.request.reopen);
     errand_start_peer(&reopening->errand, OP_REOPEN, reopening->peer);
+}
+
+/* No request of the file may be under way that keeps the map. */
+void shard_reopen(struct reopening *reopening) {
+    struct shard *shard = reopening->shard;
+    struct router *router = &shard->client->router;
+    uint32_t parity = router_enter(router, &shard->readers);
+
+    reopening_go_on(reopening);
+    router_leave(&shard->readers, parity);
 }

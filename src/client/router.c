@@ -43,6 +43,11 @@ void router_leave(struct router_readers *readers, uint32_t parity) {
     (void)before;
 }
 
+bool router_is_read(const struct router_readers *readers) {
+    return atomic_load_explicit(&readers->counts[0], memory_order_relaxed) > 0 ||
+           atomic_load_explicit(&readers->counts[1], memory_order_relaxed) > 0;
+}
+
 static bool router_is_drained(struct router *router, uint32_t parity) {
     for (uint32_t i = 0; i < router->readers_count; i++) {
         if (atomic_load(&router->readers(router->readers_context, i)->counts[parity]) != 0) {

@@ -52,6 +52,7 @@ void router_deinit(struct router *router);
 
 uint32_t router_enter(struct router *router, struct router_readers *readers);
 void router_leave(struct router_readers *readers, uint32_t parity);
+bool router_is_read(const struct router_readers *readers);
 
 /* Takes over a map that was allocated by router_map_new; -ERR_MALFORMED when it names what it does
  * not have, -ERR_BUSY when too many older ones are still in use: the map is the caller's then. */
