@@ -15,7 +15,9 @@ bool file_see(struct open_file *file, const struct attributes *attributes) {
     /* Never back to the inode, but when a power failure took the way out of it back. */
     bool back = file->seen && file->attributes.data_state == DATA_CHUNKED &&
                 attributes->data_state != DATA_CHUNKED;
-    bool owed = !back && (file->size_owed || file->writes_in_flight > 0);
+    /* A write into the inode is answered with the size as it is. */
+    bool writes = file->writes_in_flight > 0 && attributes->data_state == DATA_CHUNKED;
+    bool owed = !back && (file->size_owed || writes);
 
     /* Of a directory that is closed nothing is said. */
     if (attributes->ino.value != file->ino.value) {

@@ -422,6 +422,27 @@ static void test_appends_follow_one_another(void **state) {
     free(data);
 }
 
+/* Another mount truncates a small file that is written here: an append finds its end, though each
+ * answer about the file came while a write was at work. */
+static void test_a_small_file_is_as_short_as_others_make_it(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *file = make(bench, "short", RW);
+    struct shoal_file *appending = make(bench, "short", RW | SHOAL_OPEN_APPEND);
+    struct toy_file *toy = toy_file_find(&bench->cluster, ino_of(bench, file));
+    char back[30];
+
+    assert_int_equal(put(bench, file, 1000, "old", 3), 3);
+    toy->attributes.size = 0;
+    toy->attributes.epoch = ++bench->cluster.epoch;
+    assert_int_equal(put(bench, file, 0, "0123456789", 10), 10);
+    assert_int_equal(put(bench, appending, 0, "abcdefghij", 10), 10);
+    assert_int_equal(toy->attributes.size, 20);
+    assert_int_equal(get(bench, file, 0, back, sizeof back), 20);
+    assert_memory_equal(back, "0123456789abcdefghij", 20);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, appending), 0);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+}
+
 static void test_truncation_takes_its_turn(void **state) {
     struct bench *bench = *state;
     struct shoal_file *file = make(bench, "turn", RW);
@@ -739,6 +760,7 @@ int main(void) {
         TEST(late_answer_is_no_older_than_the_close),
         TEST(explicit_time_survives_the_close),
         TEST(appends_follow_one_another),
+        TEST(a_small_file_is_as_short_as_others_make_it),
         TEST(truncation_takes_its_turn),
         TEST(fsync_asks_only_where_something_was_written),
         TEST(fsync_after_an_open_is_about_the_whole_file),
