@@ -114,6 +114,7 @@ static void allocate_inline_answered(struct operation *operation) {
 }
 
 static void allocate_pass(struct operation *operation);
+static void allocate_fail(struct operation *operation, int error);
 
 /* The next part of a pass: all of it, or of a punch as many chunks as are asked for at a time. */
 static void allocate_next(struct operation *operation, uint32_t what, uint64_t from) {
@@ -180,8 +181,10 @@ static void allocate_start(struct operation *operation) {
     struct open_file *file = operation->file;
     bool punches = allocate_has(operation, SHOAL_PUNCH_HOLE);
 
-    if (operation->result || file->gone) {
+    if (file->gone) {
         allocate_finish(operation, operation->result ? operation->result : -ERR_STALE);
+    } else if (operation->result) {
+        allocate_fail(operation, operation->result);
     } else if (!operation->asked && (file_is_old(file, operation_began_ns(operation)) ||
                                      file->attributes.data_state != DATA_CHUNKED)) {
         operation_look(operation, ALLOCATE_ASKED);
@@ -218,13 +221,21 @@ static void allocate_done(struct operation *operation) {
     operation_settle(operation);
 }
 
+/* A pass that ended with an error: how far any has asked for room. */
+static void allocate_note(struct operation *operation) {
+    if (!allocate_has(operation, SHOAL_PUNCH_HOLE)) {
+        uint64_t end = operation->what == SPACE_PROMISE ? operation->next : operation->end;
+
+        operation->count = MAX(operation->count, end);
+    }
+}
+
 /* What was asked for, up to where, is taken back. */
 static void allocate_fail(struct operation *operation, int error) {
     uint64_t from = operation_request(operation)->offset;
 
-    operation->count = operation->what == SPACE_PROMISE ? operation->next : operation->end;
     operation->error = error;
-    if (operation->what == SPACE_PUNCH || operation->count == from) {
+    if (allocate_has(operation, SHOAL_PUNCH_HOLE) || operation->count <= from) {
         allocate_finish(operation, error);
     } else {
         allocate_next(operation, SPACE_UNDO, from);
@@ -252,8 +263,13 @@ static void allocate_pass(struct operation *operation) {
     }
     if (operation->what == SPACE_UNDO) {
         allocate_undone(operation);
-    } else if (operation->result == -ERR_BAD_CAPABILITY &&
-               operation->renewals++ < OPERATION_RENEWALS_MAX) {
+        return;
+    }
+    if (operation->result) {
+        allocate_note(operation);
+    }
+    if (operation->result == -ERR_BAD_CAPABILITY &&
+        operation->renewals++ < OPERATION_RENEWALS_MAX) {
         operation->stage = ALLOCATE_START;
         file_renew(operation->file, operation);
     } else if (operation->result) {

@@ -507,6 +507,30 @@ static void test_capabilities_that_are_new_are_tried_on(void **state) {
     free(back);
 }
 
+/* A part was refused for its capability, and no other one is to be had: the rest is taken back. */
+static void test_a_promise_that_cannot_begin_anew_is_taken_back(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *file = make(bench, "promised", RW);
+    struct shoal_request allocate = {.operation = SHOAL_ALLOCATE,
+                                     .file = file,
+                                     .flags = SHOAL_KEEP_SIZE,
+                                     .size = (size_t)6 * TOY_CHUNK_BYTES};
+
+    assert_int_equal(put(bench, file, 0, "abc", 3), 3);
+    bench->cluster.promised_bytes = (uint64_t)1 << 30;
+    bench->cluster.mdt.fail_opcode = OP_REOPEN;
+    bench->cluster.mdt.fail_result = -ERR_IO;
+    bench->cluster.mdt.fail_count = 1;
+    bench->cluster.osts[1].fail_opcode = OP_CHUNK_SPACE;
+    bench->cluster.osts[1].fail_result = -ERR_BAD_CAPABILITY;
+    bench->cluster.osts[1].fail_count = 1;
+    assert_int_equal(run(bench, &allocate), -EIO);
+    assert_int_equal(bench->cluster.mdt.fail_count, 0);
+    /* The stand-in doesn't know that of the part that was refused nothing was added. */
+    assert_int_equal(bench->cluster.promised_bytes, ((uint64_t)1 << 30) - TOY_CHUNK_BYTES);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+}
+
 /* The part that did get through must not show up when the file grows over it later. */
 static void test_failed_write_leaves_nothing_behind_the_end(void **state) {
     struct bench *bench = *state;
@@ -841,6 +865,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_a_write_goes_under_one_truncation, setup_few,
                                         teardown),
         TEST(capabilities_that_are_new_are_tried_on),
+        TEST(a_promise_that_cannot_begin_anew_is_taken_back),
         TEST(failed_write_leaves_nothing_behind_the_end),
         TEST(a_write_that_ends_late_leaves_nothing_behind_the_end),
         TEST(damaged_data_is_asked_for_twice),
