@@ -25,6 +25,15 @@ static uint32_t seek_width(const struct operation *operation) {
     return cluster_map_pool(map, layout->pool_version, &pool) ? layout_width(layout, &pool) : 0;
 }
 
+/* Behind the end, which may have moved since the seek began, there is nothing to ask about. */
+static bool seek_is_behind(const struct operation *operation, uint64_t chunk) {
+    const struct open_file *file = operation->file;
+    uint64_t end = operation->what == WIRE_SEEK_ANY ? FILE_BYTES_MAX : file->size;
+    uint32_t chunk_bytes = file->layout.chunk_bytes;
+
+    return chunk >= (end + chunk_bytes - 1) / chunk_bytes;
+}
+
 /* The first chunks from there on lie on different chains; the answer of each tells of all that
  * follow it there. */
 static bool seek_send(struct operation *operation, struct errand *errand, uint32_t number) {
@@ -32,9 +41,7 @@ static bool seek_send(struct operation *operation, struct errand *errand, uint32
     uint32_t chunk_bytes = file->layout.chunk_bytes;
     uint64_t chunk = seek_chunk(operation, number);
 
-    uint64_t end = operation->what == WIRE_SEEK_ANY ? FILE_BYTES_MAX : file->size;
-
-    if (chunk >= (end + chunk_bytes - 1) / chunk_bytes) {
+    if (seek_is_behind(operation, chunk)) {
         return false;
     }
     errand->call.request.chunk_seek = (struct chunk_seek_request){
@@ -87,7 +94,8 @@ bool seek_advance(struct operation *operation) {
     }
     uint64_t behind = (seek_chunk(operation, 0) + 1) * operation->file->layout.chunk_bytes;
 
-    if (operation->result == 0 && operation->error == FAN_NAMED) {
+    if (operation->result == 0 && operation->error == FAN_NAMED &&
+        !seek_is_behind(operation, seek_chunk(operation, 0))) {
         /* Now that the map names them all, as that chunk has waited for one that does. */
         seek_start(operation, operation->what, operation->start);
         return seek_advance(operation);

@@ -243,13 +243,65 @@ static void test_attachments_that_nobody_answers(void **state) {
     assert_int_equal(asked.request.result, -EIO);
 }
 
+static int setup_few(void **state) {
+    *state = malloc(sizeof(struct bench));
+    bench_open(*state, (struct client_options){.open_files_max = 640, .chunk_calls_max = 1});
+    return 0;
+}
+
+/* The map doesn't name the file's chains yet, and when the seek's turn has come the file has become
+ * shorter: there is nothing to ask for. */
+static void test_a_seek_in_a_file_that_becomes_shorter(void **state) {
+    struct bench *bench = *state;
+    struct toy_server *ost = &bench->cluster.osts[0];
+    struct shoal_file *file = make(bench, "shorter", RW);
+    struct toy_file *toy = toy_file_find(&bench->cluster, ino_of(bench, file));
+    uint8_t *data = pattern(WRITTEN, 23);
+    struct asked space;
+    struct asked sought;
+
+    assert_int_equal(put(bench, file, 0, data, WRITTEN), WRITTEN);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    toy->layout.pool_version = 99;
+    struct shoal_request open = {
+        .operation = SHOAL_OPEN, .ino = toy->attributes.ino.value, .flags = RW};
+    assert_int_equal(run(bench, &open), 0);
+    ost->hold = true;
+    start(bench, &space, (struct shoal_request){.operation = SHOAL_STATFS, .ino = open.ino});
+    assert_int_equal(ost->held_count, 1);
+    start(bench, &sought,
+          (struct shoal_request){.operation = SHOAL_SEEK,
+                                 .file = open.file,
+                                 .flags = SHOAL_SEEK_DATA,
+                                 .offset = (size_t)2 * TOY_CHUNK_BYTES});
+    assert_false(sought.done);
+    toy->attributes.size = 0;
+    toy->attributes.epoch = ++bench->cluster.epoch;
+    struct shoal_request look = {.operation = SHOAL_GETATTR, .file = open.file};
+    assert_int_equal(run(bench, &look), 0);
+    ost->hold = false;
+    toy_release(ost, UINT32_MAX);
+    while (worker_run_one(&bench->cluster.worker)) {
+    }
+    assert_true(space.done && sought.done);
+    assert_int_equal(sought.request.result, -ENXIO);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, open.file), 0);
+    free(data);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(an_interrupted_read_leaves_the_write), TEST(an_interrupted_write_leaves_the_read),
-        TEST(an_interrupt_behind_the_capability),   TEST(a_read_whose_time_is_up_leaves_the_write),
-        TEST(each_that_waits_asks_itself),          TEST(all_end_with_a_server_that_is_away),
-        TEST(an_attachment_whose_time_is_up),       TEST(opens_that_are_shown_in_vain),
+        TEST(an_interrupted_read_leaves_the_write),
+        TEST(an_interrupted_write_leaves_the_read),
+        TEST(an_interrupt_behind_the_capability),
+        TEST(a_read_whose_time_is_up_leaves_the_write),
+        TEST(each_that_waits_asks_itself),
+        TEST(all_end_with_a_server_that_is_away),
+        TEST(an_attachment_whose_time_is_up),
+        TEST(opens_that_are_shown_in_vain),
         TEST(attachments_that_nobody_answers),
+        cmocka_unit_test_setup_teardown(test_a_seek_in_a_file_that_becomes_shorter, setup_few,
+                                        teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
