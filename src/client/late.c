@@ -20,12 +20,14 @@ bool late_takes(int result) {
 
 void late_keep(struct shard *shard, struct shoal_file *handle, struct call *call) {
     struct late_closes *late = &shard->late;
-    bool is_full = call->result == -ERR_NO_SPACE;
+    _Atomic uint64_t *ever = call->result == -ERR_NO_SPACE ? &late->ever
+                             : call->result == 0           ? &late->ever_opens
+                                                           : &late->ever_away;
 
     handle->late = LATE_CLOSE;
     handle->number = call_number_take(call);
     list_push_back(&late->handles, &handle->node);
-    atomic_fetch_add_explicit(is_full ? &late->ever : &late->ever_away, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(ever, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&late->count, 1, memory_order_relaxed);
 }
 

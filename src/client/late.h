@@ -14,6 +14,8 @@
  *                                                    '-- it was, in a term that is over --> AGAIN
  *     AGAIN: opened anew, but not to cut or make it --> CLOSE
  *
+ *     open, create -- an answer that can't be used --> CLOSE
+ *
  * An open is asked again as one that opens nothing (open_flags 0). A server that has run it answers
  * as it did then; one that has not refuses it, and every copy under that number: so it never takes
  * effect later, when others may have the file, or its name, by then. Only what was sent is kept: of
@@ -44,7 +46,7 @@ struct late_closes {
     _Atomic uint32_t count;      /* with the one that is sent, and those that come from others */
     _Atomic uint64_t ever;       /* closes that were put here for want of room, */
     _Atomic uint64_t ever_away;  /* and as their server was away; */
-    _Atomic uint64_t ever_opens; /* and opens */
+    _Atomic uint64_t ever_opens; /* and opens, and closes of those whose answer can't be used */
     struct list handles;         /* those that wait */
     struct shoal_file *sent;     /* what is asked of; NULL: nothing */
     uint32_t round;              /* so many are still to be sent in this one, */
@@ -58,7 +60,8 @@ struct late_closes {
 void late_init(struct late_closes *late);
 /* Whether a close that ended so stays. */
 bool late_takes(int result);
-/* Takes over the handle of such a close, and the number of its call, which has ended so. */
+/* Takes over the handle of such a close, and the number of its call, which has ended so; or of an
+ * open that was answered, and is to be closed. */
 void late_keep(struct shard *shard, struct shoal_file *handle, struct call *call);
 /* Whether an open or create that has ended stays: it may have taken effect. */
 bool late_takes_open(const struct call *call);

@@ -151,6 +151,16 @@ static void open_give_up(struct operation *operation, struct shoal_file *handle)
     late_keep_open(operation->shard, handle, call);
 }
 
+/* The server has it open, and nobody gets it. */
+static void open_close_late(struct operation *operation, struct shoal_file *handle) {
+    if (handle->named) {
+        file_handle_removed(operation->file, handle);
+        handle->name = 0; /* The last that is open by name says so. */
+    }
+    operation_request(operation)->file = NULL;
+    late_keep(operation->shard, handle, &operation->errand.call);
+}
+
 static void open_finish(struct operation *operation) {
     struct attributes attributes = operation->file->attributes;
 
@@ -271,9 +281,8 @@ static void create_enter(struct operation *operation) {
         create_open(operation, reply->attributes.ino, false);
         return;
     }
-    int r = layout_is_usable(&reply->attributes, &reply->layout) ? 0 : -ERR_MALFORMED;
+    int r = file ? 0 : shard_pin(operation->shard, reply->attributes.ino, &file);
 
-    r = r || file ? r : shard_pin(operation->shard, reply->attributes.ino, &file);
     operation->file = file;
     r = r ? r : client_handle_get(operation->shard->client, &handle);
     if (r) {
@@ -288,6 +297,11 @@ static void create_enter(struct operation *operation) {
     open_handle(operation, handle, &reply->layout, &reply->capability);
     if (operation->name) {
         file_opened(file);
+    }
+    if (!layout_is_usable(&reply->attributes, &reply->layout)) {
+        open_close_late(operation, handle);
+        operation_finish(operation, -ERR_MALFORMED);
+        return;
     }
     handle->synced = reply->created != 0;
     operation_request(operation)->flags &= ~(uint32_t)SHOAL_OPEN_MADE;
@@ -367,9 +381,6 @@ static void open_answered(struct operation *operation) {
         open_send(operation, true);
         return;
     }
-    if (r == 0 && !layout_is_usable(&reply->attributes, &reply->layout)) {
-        r = -ERR_MALFORMED;
-    }
     if (r == 0) {
         file_see(operation->file, &reply->attributes);
         operation->name = reply->name;
@@ -379,6 +390,10 @@ static void open_answered(struct operation *operation) {
         asked->file = NULL;
     }
     open_is_over(operation);
+    if (r == 0 && !layout_is_usable(&reply->attributes, &reply->layout)) {
+        r = -ERR_MALFORMED;
+        open_close_late(operation, asked->file);
+    }
     if (asked->flags & SHOAL_OPEN_TRUNCATE) {
         file_leave(operation->file, operation);
     }

@@ -100,6 +100,32 @@ static void test_open_that_was_taken_is_closed(void **state) {
     assert_int_equal(counters.late_opens, ARRAY_SIZE(flags));
 }
 
+/* An answer that can't be used leaves nothing open. */
+static void test_open_with_no_layout_is_closed(void **state) {
+    static const uint32_t flags[] = {RW, SHOAL_OPEN_READ, SHOAL_OPEN_WRITE | SHOAL_OPEN_TRUNCATE};
+    struct bench *bench = *state;
+    struct toy_file *toy = make_closed(bench, "damaged");
+    struct layout layout = toy->layout;
+
+    for (size_t i = 0; i < 2 * ARRAY_SIZE(flags); i++) {
+        toy->layout.chunk_bytes = 1;
+        assert_int_equal(i % 2 ? create_file(bench, "damaged", flags[i / 2])
+                               : open_file(bench, toy, flags[i / 2]),
+                         -EPROTO);
+        assert_int_equal(toy->write_opens + toy->read_opens, 1);
+        away(bench, OP_SETTLE, 1);
+        tick(bench, NS_PER_S);
+        assert_int_equal(client_late_closes(bench->client), 1);
+        end_late(bench);
+        assert_int_equal(toy->write_opens + toy->read_opens, 0);
+        toy->layout = layout;
+        struct shoal_request open = {
+            .operation = SHOAL_OPEN, .ino = toy->attributes.ino.value, .flags = SHOAL_OPEN_READ};
+        assert_int_equal(run(bench, &open), 0);
+        assert_int_equal(on_file(bench, SHOAL_RELEASE, open.file), 0);
+    }
+}
+
 /* It would cut what others have written since. */
 static void test_open_that_was_not_taken_never_is(void **state) {
     struct bench *bench = *state;
@@ -295,12 +321,12 @@ static void test_stop_does_not_wait_for_opens(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(open_that_was_taken_is_closed),        TEST(open_that_was_not_taken_never_is),
-        TEST(create_that_was_taken_is_closed),      TEST(create_that_was_not_taken_never_is),
-        TEST(opens_give_the_window_back),           TEST(open_of_a_target_that_starts_anew),
-        TEST(open_is_presented_until_it_is_closed), TEST(open_of_a_term_that_is_over),
-        TEST(create_of_a_term_that_is_over),        TEST(late_opens_go_with_the_session),
-        TEST(stop_does_not_wait_for_opens),
+        TEST(open_that_was_taken_is_closed),      TEST(open_that_was_not_taken_never_is),
+        TEST(open_with_no_layout_is_closed),      TEST(create_that_was_taken_is_closed),
+        TEST(create_that_was_not_taken_never_is), TEST(opens_give_the_window_back),
+        TEST(open_of_a_target_that_starts_anew),  TEST(open_is_presented_until_it_is_closed),
+        TEST(open_of_a_term_that_is_over),        TEST(create_of_a_term_that_is_over),
+        TEST(late_opens_go_with_the_session),     TEST(stop_does_not_wait_for_opens),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
