@@ -219,7 +219,7 @@ static void stats_fill(struct group *group, struct group_stats *stats) {
     stats->parked_count = group->parking.count;
     stats->waiting_count = group->parking.count;
     for (int i = 0; i < MESSAGE_CLASS_COUNT; i++) {
-        stats->waiting_count += list_count(&group->arrived[i]);
+        stats->waiting_count += list_count(&group->full[i]) + list_count(&group->arrived[i]);
     }
     stats->totals = group->counters.totals;
     if (stats->operations) {
@@ -500,6 +500,7 @@ static void group_init(struct group *group, const struct group_options *options)
     signal_init(&group->go_on, GROUP_GO_ON);
     signal_init(&group->map_given, GROUP_MAP);
     for (int i = 0; i < MESSAGE_CLASS_COUNT; i++) {
+        list_init(&group->full[i]);
         list_init(&group->arrived[i]);
     }
     parking_init(&group->parking);

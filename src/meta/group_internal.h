@@ -79,9 +79,9 @@ struct group {
     uint64_t now_ns;  /* of this step */
     uint64_t wall_ns; /* likewise, never behind that of an earlier step */
 
-    /* Calls: arrived or waiting for room in the log; met PENDING; answered in this step; answered
-     * when their record is on disk. */
-    struct list arrived[MESSAGE_CLASS_COUNT];
+    /* Calls: waiting for room in the log; arrived since; met PENDING; answered in this step;
+     * answered when their record is on disk. */
+    struct list full[MESSAGE_CLASS_COUNT], arrived[MESSAGE_CLASS_COUNT];
     struct list answered;
     struct list answered_after_sync;
     struct list answered_at_sync; /* likewise, without asking for a sync point */

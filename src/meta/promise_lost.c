@@ -157,11 +157,7 @@ static void keep(struct group *group, struct promise *promise) {
     const struct kv_need need = {.rows = operation->rows, .record_bytes = operation->record_bytes};
     struct transaction transaction;
 
-    int r = transaction_begin(&transaction, group, KV_CLASS_CONTROL, &need);
-    if (r == -ERR_NO_SPACE) {
-        r = transaction_begin(&transaction, group, KV_CLASS_FREEING, &need);
-    }
-    if (r < 0) {
+    if (transaction_begin(&transaction, group, KV_CLASS_CONTROL, &need) < 0) {
         return;
     }
     promise->call.header.opcode = OP_CROSS_COMMIT;

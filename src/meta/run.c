@@ -1,5 +1,6 @@
 /* One call after another. */
 #include "meta/run.h"
+#include "meta/half.h"
 #include "meta/inode.h"
 #include "meta/open.h"
 #include "meta/operations.h"
@@ -33,8 +34,14 @@ static enum kv_class kv_class_of(const struct call *call) {
     }
 }
 
+/* What another group prepares is a request to this one: it waits for room, and is told that there
+ * is none, as what changes the same here. Nothing else between groups may wait behind it. */
+static uint8_t class_of(uint16_t opcode) {
+    return opcode == OP_CROSS_PREPARE ? MESSAGE_REQUEST : wire_class(opcode);
+}
+
 void run_arrived(struct group *group, struct call *call) {
-    uint8_t message_class = wire_class(call->header.opcode);
+    uint8_t message_class = class_of(call->header.opcode);
 
     call->header.message_class = message_class;
     call->started_ns = group->now_ns;
@@ -269,12 +276,23 @@ static void damage_log(const struct transaction *transaction, const struct call 
     options->log(options->log_context, line);
 }
 
+static bool only_unlinks(struct bytes halves) {
+    const struct half *half;
+
+    while (halves.size > 0) {
+        if (half_next(&halves, &half) < 0 || half->kind != HALF_UNLINK) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* On a full disk what frees space has a little of its own. */
 static bool frees_space(const struct call *call) {
     uint16_t opcode = call->header.opcode;
 
     return opcode == OP_UNLINK || opcode == OP_RMDIR || opcode == OP_OPEN ||
-           opcode == OP_CROSS_COMMIT ||
+           (opcode == OP_CROSS_PREPARE && only_unlinks(call->request.cross_prepare.halves)) ||
            (opcode == OP_SETATTR && (call->request.setattr.valid & SETATTR_SIZE));
 }
 
@@ -291,6 +309,13 @@ static int operation_begin(struct transaction *transaction, struct group *group,
     }
     if (call->header.opcode == OP_SETATTR || call->header.opcode == OP_INLINE_WRITE) {
         need.value_bytes = INLINE_PIECES_MAX * INLINE_PIECE_BYTES;
+    }
+    /* What is promised can't be refused later. */
+    if (call->header.opcode == OP_CROSS_PREPARE) {
+        const struct operation *commit = operation_of(OP_CROSS_COMMIT);
+
+        need.rows += commit->rows;
+        need.record_bytes += commit->record_bytes;
     }
     if (session && call->header.sequence != 0 && wire_is_mutation(call->header.opcode) &&
         !open_is_by_name(call)) {
@@ -563,20 +588,37 @@ static void run_parked(struct group *group, struct list *parked, enum message_cl
     }
     parking_put_back(&todo, &group->parking.rows[message_class]);
     parking_put_back(&again, &group->parking.rows[message_class]);
-    parking_put_back(&waiting, &group->arrived[message_class]);
+    parking_put_back(&waiting, &group->full[message_class]);
 }
 
-/* First come, first served: who finds the log full lets nobody of its class pass. */
-static void run_arrivals(struct group *group, enum message_class message_class) {
-    struct list *arrived = &group->arrived[message_class];
-    struct list_node *node;
+static bool may_take_room(const struct call *call) {
+    const struct operation *operation = operation_of(call->header.opcode);
 
+    return operation && (operation->flags & OPERATION_CHANGES);
+}
+
+/* First come, first served: who finds the log full lets nobody of its class pass but those who only
+ * read. */
+static void run_arrivals(struct group *group, enum message_class message_class) {
+    struct list *rows = &group->parking.rows[message_class];
+    struct list *arrived = &group->arrived[message_class];
+    struct list *full = &group->full[message_class];
+    struct list_node *node;
+    bool is_full = false;
+
+    while (!is_full && (node = list_pop_front(full))) {
+        is_full = run_one(group, CONTAINER_OF(node, struct call, server_node), rows) == RUN_FULL;
+        if (is_full) {
+            list_push_front(full, node);
+        }
+    }
     while ((node = list_pop_front(arrived))) {
         struct call *call = CONTAINER_OF(node, struct call, server_node);
+        bool waits = is_full && may_take_room(call);
 
-        if (run_one(group, call, &group->parking.rows[message_class]) == RUN_FULL) {
-            list_push_front(arrived, node);
-            return;
+        if (waits || run_one(group, call, rows) == RUN_FULL) {
+            list_push_back(full, node);
+            is_full = true;
         }
     }
 }
@@ -622,20 +664,23 @@ static void parked_give_up(struct group *group, struct list *parked) {
     }
 }
 
+static void waiting_give_up(struct group *group, struct list *waiting) {
+    for (struct list_node *node = list_first(waiting), *next; node; node = next) {
+        struct call *call = CONTAINER_OF(node, struct call, server_node);
+        int r = call_given_up(call, group->now_ns);
+
+        next = list_next(waiting, node);
+        if (r < 0) {
+            list_remove(node);
+            group_answer(group, call, r);
+        }
+    }
+}
+
 void run_give_up(struct group *group) {
     for (size_t i = 0; i < MESSAGE_CLASS_COUNT; i++) {
-        struct list *arrived = &group->arrived[i];
-
-        for (struct list_node *node = list_first(arrived), *next; node; node = next) {
-            struct call *call = CONTAINER_OF(node, struct call, server_node);
-            int r = call_given_up(call, group->now_ns);
-
-            next = list_next(arrived, node);
-            if (r < 0) {
-                list_remove(node);
-                group_answer(group, call, r);
-            }
-        }
+        waiting_give_up(group, &group->full[i]);
+        waiting_give_up(group, &group->arrived[i]);
         parked_give_up(group, &group->parking.rows[i]);
         parked_give_up(group, &group->parking.group[i]);
     }

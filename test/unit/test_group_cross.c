@@ -21,6 +21,7 @@ struct there {
     uint32_t looks;
     bool any_size[LOOKS_MAX]; /* of these */
     uint32_t prepares;
+    int prepare_result;
     uint16_t holds; /* this opcode is not answered until there_release; 0: all are */
     struct call *held[HELD];
     uint32_t held_count;
@@ -69,7 +70,8 @@ static void there_answer(struct there *there, struct call *call) {
         break;
     case OP_CROSS_PREPARE:
         there->prepares++;
-        break;
+        call_reply(call, there->prepare_result);
+        return;
     case OP_CROSS_ABORT:
     case OP_CROSS_COMMIT:
         break;
@@ -492,8 +494,27 @@ static void test_promises_of_one_leave_room(void **state) {
     bench_free(bench);
 }
 
+/* One of the groups has no room for what it is to promise: so the caller is told, and all that the
+ * others have promised is given up. */
+static void test_participant_is_full(void **state) {
+    struct there other, third;
+    struct meta_bench *bench = bench_of_three(&other, &third);
+    struct call call;
+
+    (void)state;
+    other.prepare_result = -ERR_NO_SPACE;
+    link_prepare(bench, 0, &other, "x", &call);
+    assert_int_equal(bench_run(bench, &call), -ERR_NO_SPACE);
+    assert_int_equal(other.prepares, 1);
+    other.prepare_result = 0;
+    link_prepare(bench, 0, &other, "x", &call);
+    assert_int_equal(bench_run(bench, &call), 0); /* Nothing of it was left. */
+    bench_free(bench);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_participant_is_full),
         cmocka_unit_test(test_only_a_link_asks_for_the_size),
         cmocka_unit_test(test_looks_leave_room),
         cmocka_unit_test(test_prepares_leave_room),

@@ -1,10 +1,14 @@
 /* A group whose base cannot take a checkpoint: who is told, who waits, and that all goes on when
  * there is room again. */
 #include "unit.h"
+#include "base/endian.h"
+#include "meta/half_format.h"
+#include "meta/look.h"
+#include "meta/meta_format.h"
 #include "meta/move.h"
 #include "meta_bench.h"
 
-enum { SETTLES_MAX = 5000, SETTLE_WITHIN_S = 10 };
+enum { SETTLES_MAX = 5000, SETTLE_WITHIN_S = 10, PROMISED = 20, MADE_MAX = 2000 };
 
 struct files {
     struct meta_bench *bench;
@@ -12,10 +16,14 @@ struct files {
     uint8_t name[4];
 };
 
-static int create(struct files *files, uint32_t number, struct call *call) {
+static void name_make(struct files *files, uint32_t number) {
     for (size_t i = 0; i < sizeof files->name; i++, number /= 10) {
         files->name[i] = (uint8_t)('0' + number % 10);
     }
+}
+
+static int create(struct files *files, uint32_t number, struct call *call) {
+    name_make(files, number);
     bench_prepare(files->bench, 0, OP_CREATE, call);
     call->request.create.parent = INO_ROOT;
     call->request.create.name = (struct bytes){files->name, sizeof files->name};
@@ -192,10 +200,138 @@ static void test_eviction_is_told(void **state) {
     }
 }
 
+static int directory_make(struct files *files, uint32_t number) {
+    struct call call;
+
+    name_make(files, number);
+    bench_prepare(files->bench, 0, OP_MKDIR, &call);
+    call.request.mkdir = (struct mkdir_request){
+        .parent = INO_ROOT, .name = {files->name, sizeof files->name}, .mode = 0755};
+    return bench_run(files->bench, &call);
+}
+
+static uint64_t coordinator_of(const struct meta_bench *bench) {
+    return cluster_map_first_log(bench->map, bench->osts[0].id).value;
+}
+
+static int prepare(struct meta_bench *bench, uint64_t number, const struct half *half) {
+    uint8_t participant[8];
+    struct call call;
+
+    store_le64(participant, cluster_map_first_log(bench->map, BENCH_MDT).value);
+    bench_prepare(bench, 0, OP_CROSS_PREPARE, &call);
+    call.request.cross_prepare =
+        (struct cross_prepare_request){.coordinator = coordinator_of(bench),
+                                       .term = 1,
+                                       .number = number,
+                                       .participants = {participant, sizeof participant},
+                                       .halves = {(const uint8_t *)half, sizeof *half}};
+    return bench_run(bench, &call);
+}
+
+static int make_prepare(struct meta_bench *bench, uint64_t number) {
+    const struct half half = {.format = META_FORMAT,
+                              .kind = HALF_MAKE,
+                              .mode = 040755,
+                              .chunk_bytes = CHUNK_BYTES_DEFAULT,
+                              .stripe_count = 1,
+                              .to = INO_ROOT.value,
+                              .to_index = number << 12};
+
+    return prepare(bench, number, &half);
+}
+
+/* The name of a file that this group has is to go elsewhere. */
+static int unlink_prepare(struct meta_bench *bench, uint64_t number, struct ino ino) {
+    const struct half half = {
+        .format = META_FORMAT, .kind = HALF_UNLINK, .mode = 0100644, .ino = ino.value, .from = 1};
+
+    return prepare(bench, number, &half);
+}
+
+static void commit_prepare(struct meta_bench *bench, uint64_t number, struct call *call) {
+    bench_prepare(bench, 0, OP_CROSS_COMMIT, call);
+    call->request.cross_commit = (struct cross_commit_request){
+        .coordinator = coordinator_of(bench), .term = 1, .number = number};
+}
+
+static int look(struct meta_bench *bench) {
+    struct call call;
+
+    bench_prepare(bench, 0, OP_CROSS_LOOK, &call);
+    call.request.cross_look = (struct cross_look_request){.ino = INO_ROOT, .what = LOOK_INODE};
+    return bench_run(bench, &call);
+}
+
+/* A group that is full promises nothing any more, and says so; what it has promised it does, and
+ * who looks, attaches or gives up is not held up. */
+static void test_prepare_is_told(void **state) {
+    struct files files;
+    struct ino inos[PROMISED];
+    struct call call;
+    uint64_t number = 0;
+    int r = 0;
+
+    (void)state;
+    files_open(&files, 47);
+    for (uint32_t i = 0; i < BENCH_OSTS; i++) {
+        files.bench->osts[i].is_dead = true; /* Nobody tells how a promise has ended. */
+    }
+    for (uint32_t i = 0; i < PROMISED; i++) {
+        assert_int_equal(create(&files, 1 + i, &call), 0);
+        inos[i] = call.reply.create.attributes.ino;
+    }
+    while (number < PROMISED / 2) {
+        number++;
+        assert_int_equal(make_prepare(files.bench, number), 0);
+    }
+    kv_mem_store_full(files.bench->store, true);
+    for (uint32_t i = 0; r == 0 && i < MADE_MAX; i++) {
+        r = directory_make(&files, 100 + i);
+    }
+    assert_int_equal(r, -ERR_NO_SPACE);
+    assert_int_equal(make_prepare(files.bench, PROMISED + 1), -ERR_NO_SPACE);
+    r = 0;
+    for (uint32_t i = 0; r == 0 && i < PROMISED; i++) {
+        r = unlink_prepare(files.bench, number + 1, inos[i]);
+        number += r == 0;
+    }
+    assert_true(number > PROMISED / 2); /* What frees space has some of its own. */
+    assert_int_equal(look(files.bench), 0);
+    bench_attach(files.bench, 1);
+    for (uint64_t i = 1; i <= number; i++) {
+        commit_prepare(files.bench, i, &call);
+        assert_int_equal(bench_run(files.bench, &call), 0);
+    }
+    assert_int_equal(look(files.bench), 0);
+    bench_attach(files.bench, 2);
+    bench_free(files.bench);
+}
+
+/* Who waits for room lets those pass who only read. */
+static void test_reads_pass(void **state) {
+    struct files files;
+    struct call waiting;
+
+    (void)state;
+    files_open(&files, 48);
+    fill(&files);
+    fill_for_evictions(&files, false);
+    commit_prepare(files.bench, 1, &waiting);
+    bench_post(files.bench, &waiting);
+    bench_advance(files.bench, NS_PER_S);
+    assert_false(bench_is_answered(&waiting));
+    assert_int_equal(look(files.bench), 0);
+    assert_false(bench_is_answered(&waiting));
+    kv_mem_store_full(files.bench->store, false);
+    assert_int_equal(bench_finish(files.bench, &waiting), 0);
+    bench_free(files.bench);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_settle_is_told),
-        cmocka_unit_test(test_full_group_starts_again),
+        cmocka_unit_test(test_prepare_is_told),  cmocka_unit_test(test_reads_pass),
+        cmocka_unit_test(test_settle_is_told),   cmocka_unit_test(test_full_group_starts_again),
         cmocka_unit_test(test_eviction_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
