@@ -115,11 +115,14 @@ int close_stage(struct transaction *transaction, const struct inode_row *row,
     assert(entry->write_count == 0 || entry->has_row);
     transaction_effect(transaction, *effect);
     /* The row also goes where no open of it was presented: nothing else would take it. */
-    if (effect->name == 0 && (effect->flags & OPEN_WRITE) && entry->has_row &&
-        entry->write_count <= 1) {
+    bool writer_ends = effect->name == 0 && (effect->flags & OPEN_WRITE) && entry->has_row &&
+                       entry->write_count <= 1;
+    if (writer_ends) {
         r = open_writer_lose(transaction, entry);
     }
-    bool last = entry->named + entry->read_count + entry->write_count == 1 &&
+    /* Else it may be of an open whose answer was lost, and keeps the file for who asks again. */
+    bool unasked = entry->has_row && entry->write_count == 0 && !writer_ends;
+    bool last = entry->named + entry->read_count + entry->write_count == 1 && !unasked &&
                 !opens_any_other(&group->opens, ino, entry) &&
                 group->sessions.unattached_count == 0;
     return r == 0 && row->nlink == 0 && last ? inode_end(transaction, ino, row, ret_freed) : r;

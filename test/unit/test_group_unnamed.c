@@ -7,6 +7,7 @@
 #include "meta_bench.h"
 
 enum { SESSION = 1, OTHER = 2, TERM = 1, NUMBER = 1, DIRECTORY = 77, INDEX = 4096 };
+enum { SEQUENCES = 4096 /* more than a window */ };
 
 static void create_prepare(struct meta_bench *bench, struct call *call) {
     bench_prepare(bench, SESSION, OP_CREATE, call);
@@ -206,8 +207,94 @@ static void test_nobody_heard_of_it(void **state) {
     bench_free(bench);
 }
 
+static const struct bytes file_name = {(const uint8_t *)"f", 1};
+
+/* A file of somebody else's, which SESSION has open to read, and then to write as well: the answer
+ * to that is lost with the process. By then the file has no name. */
+static struct ino open_lose(struct meta_bench *bench, struct call *lost) {
+    struct call call;
+
+    bench_prepare(bench, OTHER, OP_CREATE, &call);
+    call.request.create =
+        (struct create_request){.parent = INO_ROOT, .name = file_name, .mode = 0666};
+    call.request.create.open_flags = OPEN_WRITE;
+    assert_int_equal(bench_run(bench, &call), 0);
+    struct ino ino = call.reply.create.attributes.ino;
+    bench_prepare(bench, OTHER, OP_SETTLE, &call);
+    call.request.settle = (struct settle_request){.ino = ino, .close = 1, .open_flags = OPEN_WRITE};
+    assert_int_equal(bench_run(bench, &call), 0);
+    bench_prepare(bench, SESSION, OP_OPEN, &call);
+    call.request.open = (struct open_request){.ino = ino, .open_flags = OPEN_READ};
+    assert_int_equal(bench_run(bench, &call), 0);
+    bench_prepare(bench, SESSION, OP_OPEN, lost);
+    lost->request.open = (struct open_request){.ino = ino, .open_flags = OPEN_READ | OPEN_WRITE};
+    call = *lost;
+    assert_int_equal(bench_run(bench, &call), 0);
+    bench_prepare(bench, OTHER, OP_UNLINK, &call);
+    call.request.unlink = (struct unlink_request){.parent = INO_ROOT, .name = file_name};
+    assert_int_equal(bench_run(bench, &call), 0);
+    bench_restart(bench, false);
+    bench_prepare(bench, SESSION, OP_REOPEN, &call);
+    call.header.term = 0;
+    call.request.reopen =
+        (struct reopen_request){.ino = ino, .open_flags = OPEN_READ, .read_count = 1};
+    assert_int_equal(bench_run(bench, &call), 0);
+    for (uint32_t i = 0; i < BENCH_SESSIONS; i++) {
+        bench_attach(bench, i);
+    }
+    bench_prepare(bench, SESSION, OP_SETTLE, &call);
+    call.request.settle = (struct settle_request){.ino = ino, .close = 1, .open_flags = OPEN_READ};
+    assert_int_equal(bench_run(bench, &call), 0);
+    return ino;
+}
+
+/* The last open that was presented ends before that one is asked for again: the file is there. */
+static void test_lost_open_is_asked_for_behind_the_last_close(void **state) {
+    const struct bench_options options = {.seed = 75};
+    struct meta_bench *bench = bench_new(&options);
+    uint64_t before = inode_count(bench);
+    struct call lost, call;
+
+    (void)state;
+    struct ino ino = open_lose(bench, &lost);
+    bench_advance(bench, NS_PER_S);
+    lost.header.term = bench->sessions[SESSION].term;
+    assert_int_equal(bench_run(bench, &lost), 0);
+    assert_int_equal(look(bench, ino, &call), 0);
+    file_close(bench, ino);
+    assert_int_equal(inode_count(bench), before);
+    bench_free(bench);
+}
+
+/* Or it never is: the file goes once it can't be any more. */
+static void test_lost_open_is_not_asked_for(void **state) {
+    const struct bench_options options = {.seed = 76};
+    struct meta_bench *bench = bench_new(&options);
+    uint64_t before = inode_count(bench);
+    struct call lost, call;
+
+    (void)state;
+    struct ino ino = open_lose(bench, &lost);
+    bench_advance(bench, NS_PER_S);
+    assert_int_equal(look(bench, ino, &call), 0);
+    for (int i = 0; i < 2; i++) { /* The first floor that is heard of is where it counts from. */
+        bench->sessions[SESSION].sequence += SEQUENCES;
+        bench_prepare(bench, SESSION, OP_UNLINK, &call);
+        call.request.unlink = (struct unlink_request){.parent = INO_ROOT, .name = file_name};
+        call.header.floor = call.header.sequence;
+        assert_int_equal(bench_run(bench, &call), -ERR_NOT_FOUND);
+        bench_advance(bench, NS_PER_S);
+    }
+    bench_advance(bench, NS_PER_S);
+    assert_int_equal(look(bench, ino, &call), -ERR_STALE);
+    assert_int_equal(inode_count(bench), before);
+    bench_free(bench);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lost_open_is_asked_for_behind_the_last_close),
+        cmocka_unit_test(test_lost_open_is_not_asked_for),
         cmocka_unit_test(test_closed_and_given_up),
         cmocka_unit_test(test_closed_and_named),
         cmocka_unit_test(test_not_to_be_named),
