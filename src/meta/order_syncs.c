@@ -29,6 +29,7 @@ void order_begin_anew(struct order_job *job) {
     job->stage = ORDER_SEND;
     job->again = false;
     job->passed = false;
+    job->refused = false;
     job->chain_index = 0;
     job->resume_chunk = 0;
     for (uint32_t i = 0; i < ORDER_OWED_WORDS; i++) {

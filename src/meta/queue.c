@@ -5,6 +5,8 @@
 #include "meta/queue_internal.h"
 #include "meta/usage.h"
 #include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static const struct kv_need order_need = {.rows = 2, .record_bytes = 400};
@@ -38,6 +40,41 @@ static void job_next_target(struct order_job *job) {
     job->stage = ORDER_SEND;
 }
 
+/* One line a second at most, as other damage. */
+static void job_tell(struct group *group, const struct order_job *job, const char *what) {
+    const struct kv_options *options = &group->options.kv;
+    const char *kind = job->row.kind == ORDER_CUT ? "cut" : "deletion";
+    char line[256];
+
+    if (!options->log || group->now_ns < group->damage_quiet_ns) {
+        return;
+    }
+    group->damage_quiet_ns = group->now_ns + NS_PER_S;
+    (void)snprintf(line, sizeof line,
+                   "target %u: the %s of the chunks of inode %" PRIu64
+                   " %s: run `shoal fsck DIR`, it names all that is damaged",
+                   (unsigned)group->options.target.value, kind, job->ino.value, what);
+    options->log(options->log_context, line);
+}
+
+/* It would be answered so the next time, too. */
+static bool is_refusal(int result) {
+    return result == -ERR_INVALID || result == -ERR_MALFORMED || result == -ERR_NOT_SUPPORTED ||
+           result == -ERR_CORRUPT;
+}
+
+/* Asked again and again it would keep the job from orders that can be done. */
+static void job_is_refused(struct group *group, struct order_job *job) {
+    char what[128];
+
+    (void)snprintf(what, sizeof what, "is put aside, a storage target has answered: %s",
+                   err_text(job->call.result));
+    job_tell(group, job, what);
+    job->refused = true;
+    job->call.result = 0;
+    job_next_target(job);
+}
+
 static void job_answered(struct call *call) {
     struct order_job *job = call->context;
     struct group *group = job->queue->group;
@@ -50,7 +87,8 @@ static void job_answered(struct call *call) {
 
     assert(job->stage == ORDER_ASKING && job->queue->busy_count > 0);
     assert(call->header.log.value == job->peer->log.value);
-    ost_peer_answered(group, job->peer, call->result);
+    bool refused = is_refusal(call->result);
+    ost_peer_answered(group, job->peer, refused ? 0 : call->result);
     /* It may be known to the process before the group's map says so (node/local_member.c). */
     bool lost = call->result == -ERR_TARGET_LOST && !BUG(LOST_WAITS);
     if (call->result == 0) {
@@ -63,6 +101,8 @@ static void job_answered(struct call *call) {
     } else if (lost || (call->result == 0 && end)) {
         call->result = 0;
         job_next_target(job);
+    } else if (refused) {
+        job_is_refused(group, job);
     }
 }
 
@@ -132,7 +172,9 @@ static bool job_may_go_on(struct group *group, const struct order_job *job,
 /* Behind the last OST. */
 static void job_is_told(struct group *group, struct order_job *job, const struct pool_version *pool,
                         uint32_t width) {
-    if (!job->passed) {
+    if (job->refused) {
+        job_put_aside(group, job);
+    } else if (!job->passed) {
         job->stage = ORDER_WAITING;
         job->looked = UINT64_MAX;
         job->number = ++group->orders.number;

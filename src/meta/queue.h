@@ -7,7 +7,8 @@
  * An OST that is away is passed over. An order that has passed over one is put aside once the
  * others have done their part: its job ends, its row stays. When an OST returns, the rows that were
  * put aside are gone through again. Where all jobs are taken, those that wait for one that is away
- * are put aside likewise. So what is away holds up its own orders only.
+ * are put aside likewise. So what is away holds up its own orders only. So does what an OST refuses
+ * by an error that lasts, of a file whose chunks are not as its row has it, say: it is put aside.
  *
  * An order may be carried out more than once (a restart begins it anew), which does no harm.
  *
@@ -45,6 +46,7 @@ struct order_job {
     uint64_t looked;                 /* of the queue's answers, when it was looked at last */
     bool again;                      /* an OST may have lost what it has done of it */
     bool passed;                     /* an OST was passed over */
+    bool refused;                    /* an OST has answered that it can't be done */
     uint64_t owed[ORDER_OWED_WORDS]; /* by index: OSTs that may have a part of it not on disk */
 };
 

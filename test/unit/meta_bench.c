@@ -136,6 +136,10 @@ static void ost_step(struct actor *actor, struct message *first) {
             ost_length(ost, call);
             break;
         case OP_CHUNK_CUT:
+            if (ost->refuses_cuts) {
+                call_reply(call, -ERR_INVALID);
+                continue;
+            }
             ost_cut(ost, call);
             break;
         case OP_CHUNK_DELETE:

@@ -42,6 +42,7 @@ struct bench_ost {
     bool has_none;      /* of what is written: its chunks are the other ones */
     bool holds_syncs;   /* answers none but by bench_sync_answer */
     bool holds_deletes; /* answers none but by bench_delete_answer */
+    bool refuses_cuts;  /* by an error that lasts */
     struct call *held[BENCH_HELD];
     uint32_t held_count;
     bool is_dead;                  /* answers nothing; what waits for it may be given up */

@@ -1,7 +1,9 @@
 /* Orders to OSTs that are slow to have on disk what they have done. */
 #include "unit.h"
 #include "layout/map_lost.h"
+#include "meta/queue.h"
 #include "meta_bench.h"
+#include <string.h>
 
 enum { SEEDS = 10, ANSWERS_MAX = 100, GONE_ID = 77 };
 
@@ -175,8 +177,59 @@ static void test_lost_while_passed_over(void **state) {
     bench_free(bench);
 }
 
+static void truncate(struct meta_bench *bench, struct ino ino) {
+    struct call call;
+
+    bench_prepare(bench, 0, OP_SETATTR, &call);
+    call.request.setattr = (struct setattr_request){.ino = ino, .valid = SETATTR_SIZE, .size = 10};
+    assert_int_equal(bench_run(bench, &call), 0);
+}
+
+/* What a target refuses by an error that lasts holds no job: the other target does its part, other
+ * orders go on, that target counts as one that answers, and the next start tries again. */
+static void test_refused(void **state) {
+    enum { FILES = ORDER_JOBS + 1 };
+    const struct bench_options options = {.seed = 4};
+    const struct bytes other_name = {(const uint8_t *)"z", 1};
+    struct meta_bench *bench = bench_new(&options);
+    struct bench_ost *refuses = &bench->osts[0];
+    const struct bench_chunks *chunks[FILES];
+
+    (void)state;
+    for (uint32_t i = 0; i < FILES; i++) {
+        uint8_t name[2] = {'c', (uint8_t)('0' + i)};
+
+        chunks[i] = file_make(bench, (struct bytes){name, sizeof name});
+    }
+    const struct bench_chunks *other = file_make(bench, other_name);
+    refuses->refuses_cuts = true;
+    for (uint32_t i = 0; i < FILES; i++) {
+        truncate(bench, (struct ino){chunks[i]->ino});
+    }
+    bench_advance(bench, NS_PER_S);
+    assert_int_equal(orders_count(bench), 0);
+    assert_non_null(strstr(bench->other_line, "the cut of the chunks of inode"));
+    for (uint32_t i = 0; i < FILES; i++) {
+        assert_int_equal(chunks[i]->length, 10);
+    }
+    file_remove(bench, other_name);
+    assert_true(other->deleted);
+    bench_advance(bench, 10 * NS_PER_S);
+    assert_int_equal(orders_count(bench), 0);
+    assert_int_equal(refuses->deleted_count, 1);
+    assert_true(bench->other_line_count < FILES / 4);
+    uint64_t position = refuses->position;
+    refuses->refuses_cuts = false;
+    bench_restart(bench, false);
+    bench_advance(bench, 10 * NS_PER_S);
+    assert_int_equal(orders_count(bench), 0);
+    assert_true(refuses->position >= position + FILES);
+    bench_free(bench);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_refused),
         cmocka_unit_test(test_late_sync),
         cmocka_unit_test(test_answer_after_a_new_map),
         cmocka_unit_test(test_lost_before_the_map_says_so),
