@@ -100,6 +100,16 @@ static void job_take(struct order_queue *queue, const struct kv_key *key,
     queue->busy_count++;
 }
 
+/* A damaged row stays, for fsck to name. A failed log's error may be the same, of no row. */
+static bool is_damaged(int result, bool has_moved, struct bytes value,
+                       const struct order_row **ret_row) {
+    return result == -ERR_CORRUPT ? has_moved : result == 0 && order_row_check(value, ret_row) < 0;
+}
+
+static bool is_same_place(const struct kv_cursor *a, const struct kv_cursor *b) {
+    return a->inclusive == b->inclusive && kv_key_compare(&a->key, &b->key) == 0;
+}
+
 /* The row behind the cursor, which moves when the row is done with. -ERR_PENDING: not now. */
 static int row_next(struct group *group, struct kv_cursor *cursor,
                     const struct order_row **ret_row) {
@@ -108,8 +118,11 @@ static int row_next(struct group *group, struct kv_cursor *cursor,
     int r;
 
     *cursor = queue->cursor;
-    while ((r = kv_next(group->kv, cursor, &value)) == 0 && order_row_check(value, ret_row) < 0) {
-        queue->cursor = *cursor; /* a damaged row stays, for fsck to name */
+    while ((r = kv_next(group->kv, cursor, &value)) == 0 || r == -ERR_CORRUPT) {
+        if (!is_damaged(r, !is_same_place(cursor, &queue->cursor), value, ret_row)) {
+            break;
+        }
+        queue->cursor = *cursor;
     }
     if (r == -ERR_PENDING) {
         queue->cursor = *cursor; /* behind deleted ones */

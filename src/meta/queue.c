@@ -238,13 +238,17 @@ static void job_end(struct group *group, struct order_job *job) {
         return;
     }
     int r = job->row.kind == ORDER_CUT ? cut_done(&transaction, job) : 0;
-    r = r < 0 ? r : transaction_delete(&transaction, &job->key);
+    bool damaged = r == -ERR_CORRUPT; /* No file can be made longer by that row. */
+    r = r < 0 && !damaged ? r : transaction_delete(&transaction, &job->key);
     if (r < 0) {
         transaction_abort(&transaction);
         return;
     }
     (void)transaction_commit(&transaction);
     assert(job->stage == ORDER_ENDING);
+    if (damaged) {
+        job_tell(group, job, "is done, but the inode is damaged");
+    }
     job_idle(&group->orders, job);
     group->orders.done_count++;
     group->counters.totals.orders_done++;

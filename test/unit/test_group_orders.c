@@ -2,10 +2,11 @@
 #include "unit.h"
 #include "layout/map_lost.h"
 #include "meta/queue.h"
+#include "meta/rows.h"
 #include "meta_bench.h"
 #include <string.h>
 
-enum { SEEDS = 10, ANSWERS_MAX = 100, GONE_ID = 77 };
+enum { SEEDS = 10, ANSWERS_MAX = 100, GONE_ID = 77, POSITIONS_MAX = 10000 };
 
 static void sync_all(struct meta_bench *bench) {
     struct call call;
@@ -227,9 +228,83 @@ static void test_refused(void **state) {
     bench_free(bench);
 }
 
+/* The group has stopped with an order that is not done; its row, or the inode's, gets damaged. */
+static void order_damage(struct meta_bench *bench, const struct bench_chunks *chunks) {
+    int r = -ERR_NOT_FOUND;
+
+    for (uint64_t position = 0; r < 0 && position < POSITIONS_MAX; position++) {
+        struct kv_key key =
+            key_owner(ROW_ORDER, position, chunks->generation | ORDER_DELETE_BIT, chunks->ino);
+
+        r = kv_mem_store_damage(bench->store, &key);
+    }
+    assert_int_equal(r, 0);
+}
+
+/* A row of the queue that can't be read stays, and those behind it are taken. */
+static void test_damaged_order(void **state) {
+    const struct bench_options options = {.seed = 5};
+    const struct bytes first = {(const uint8_t *)"a", 1};
+    const struct bytes second = {(const uint8_t *)"b", 1};
+    struct meta_bench *bench = bench_new(&options);
+
+    (void)state;
+    const struct bench_chunks *damaged = file_make(bench, first);
+    const struct bench_chunks *chunks = file_make(bench, second);
+    for (uint32_t i = 0; i < BENCH_OSTS; i++) {
+        bench->osts[i].is_dead = true;
+    }
+    file_remove(bench, first);
+    assert_int_equal(bench_stop(bench), 0);
+    order_damage(bench, damaged);
+    for (uint32_t i = 0; i < BENCH_OSTS; i++) {
+        bench->osts[i].is_dead = false;
+    }
+    bench_restart(bench, false);
+    for (uint32_t i = 0; i < BENCH_SESSIONS; i++) {
+        bench_attach(bench, i);
+    }
+    file_remove(bench, second);
+    bench_advance(bench, 10 * NS_PER_S);
+    assert_true(chunks->deleted);
+    assert_false(damaged->deleted);
+    assert_int_equal(orders_count(bench), 0);
+    bench_free(bench);
+}
+
+/* A cut is done whose inode can't be read any more: its order ends. */
+static void test_cut_of_a_damaged_inode(void **state) {
+    const struct bench_options options = {.seed = 6};
+    const struct bytes name = {(const uint8_t *)"a", 1};
+    struct meta_bench *bench = bench_new(&options);
+
+    (void)state;
+    const struct bench_chunks *chunks = file_make(bench, name);
+    const struct kv_key key = key_inode((struct ino){chunks->ino});
+    for (uint32_t i = 0; i < BENCH_OSTS; i++) {
+        bench->osts[i].is_dead = true;
+    }
+    truncate(bench, (struct ino){chunks->ino});
+    assert_int_equal(bench_stop(bench), 0);
+    assert_int_equal(kv_mem_store_damage(bench->store, &key), 0);
+    for (uint32_t i = 0; i < BENCH_OSTS; i++) {
+        bench->osts[i].is_dead = false;
+    }
+    bench_restart(bench, false);
+    uint32_t line_count = bench->other_line_count;
+    bench_advance(bench, 10 * NS_PER_S);
+    assert_int_equal(chunks->length, 10);
+    assert_int_equal(orders_count(bench), 0);
+    assert_int_equal(bench->other_line_count, line_count + 1);
+    assert_non_null(strstr(bench->other_line, "the inode is damaged"));
+    bench_free(bench);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_damaged_order),
+        cmocka_unit_test(test_cut_of_a_damaged_inode),
         cmocka_unit_test(test_late_sync),
         cmocka_unit_test(test_answer_after_a_new_map),
         cmocka_unit_test(test_lost_before_the_map_says_so),
