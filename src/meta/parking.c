@@ -1,12 +1,11 @@
-/* Lists of calls, and marks that tell quickly that no copy of a mutation is among them. */
+/* Lists of calls, and of the mutations among them by their numbers. */
 #include "meta/parking.h"
 
-static size_t mark_of(const struct call *call) {
+static struct list *bucket_of(struct parking *parking, const struct call *call) {
     uint64_t mixed =
         (call->header.sequence ^ call->header.session.value << 7) * UINT64_C(0x9e3779b97f4a7c15);
 
-    static_assert(PARKING_MARKS == 1 << (64 - 54), "marks are found by the upper bits");
-    return (size_t)(mixed >> 54);
+    return &parking->mutations[(mixed >> 32) % PARKING_BUCKETS];
 }
 
 void parking_init(struct parking *parking) {
@@ -14,13 +13,28 @@ void parking_init(struct parking *parking) {
         list_init(&parking->rows[i]);
         list_init(&parking->group[i]);
     }
+    for (int i = 0; i < PARKING_BUCKETS; i++) {
+        list_init(&parking->mutations[i]);
+    }
 }
 
 void parking_put(struct parking *parking, struct list *list, struct call *call) {
     assert(!list_contains(&call->server_node));
     list_push_back(list, &call->server_node);
     parking->count++;
-    parking->marks[mark_of(call)]++;
+    if (call->header.sequence != 0) {
+        list_push_back(bucket_of(parking, call), &call->server_number_node);
+    }
+}
+
+/* It is in no list any more. */
+static void taken(struct parking *parking, struct call *call) {
+    assert(parking->count > 0);
+    parking->count--;
+    if (call->header.sequence != 0) {
+        assert(list_contains(&call->server_number_node));
+        list_remove(&call->server_number_node);
+    }
 }
 
 struct call *parking_take(struct parking *parking, struct list *list) {
@@ -28,19 +42,21 @@ struct call *parking_take(struct parking *parking, struct list *list) {
     struct call *call = node ? CONTAINER_OF(node, struct call, server_node) : NULL;
 
     if (call) {
-        assert(parking->count > 0 && parking->marks[mark_of(call)] > 0);
-        parking->count--;
-        parking->marks[mark_of(call)]--;
+        taken(parking, call);
     }
     return call;
 }
 
-static struct call *list_find(const struct list *list, const struct call *call) {
-    for (struct list_node *node = list_first(list); node; node = list_next(list, node)) {
-        struct call *other = CONTAINER_OF(node, struct call, server_node);
+static struct call *copy_find(struct parking *parking, const struct call *call) {
+    const struct list *bucket = bucket_of(parking, call);
 
+    for (struct list_node *node = list_first(bucket); node; node = list_next(bucket, node)) {
+        struct call *other = CONTAINER_OF(node, struct call, server_number_node);
+
+        parking->looks++;
         if (other->header.sequence == call->header.sequence &&
-            other->header.session.value == call->header.session.value) {
+            other->header.session.value == call->header.session.value &&
+            other->header.message_class == call->header.message_class) {
             return other;
         }
     }
@@ -48,18 +64,11 @@ static struct call *list_find(const struct list *list, const struct call *call) 
 }
 
 struct call *parking_take_copy(struct parking *parking, const struct call *call) {
-    uint8_t message_class = call->header.message_class;
+    struct call *other = call->header.sequence != 0 ? copy_find(parking, call) : NULL;
 
-    if (parking->count == 0 || call->header.sequence == 0 || parking->marks[mark_of(call)] == 0) {
-        return NULL;
-    }
-    struct call *other = list_find(&parking->rows[message_class], call);
-
-    other = other ? other : list_find(&parking->group[message_class], call);
     if (other) {
         list_remove(&other->server_node);
-        parking->count--;
-        parking->marks[mark_of(other)]--;
+        taken(parking, other);
     }
     return other;
 }

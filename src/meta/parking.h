@@ -4,19 +4,21 @@
  * the rows that were asked for first. Those that wait for the group itself (numbers, a size that is
  * asked for, a cut under way) are tried when something of that kind has ended.
  *
+ * A mutation that is parked is found by its number, too: of two copies of it one goes on.
+ *
  * Thread: the group's step.  Memory: none; calls are linked. */
 #pragma once
 #include "rpc/call.h"
 #include <assert.h>
 
-enum { PARKING_MARKS = 1024 };
+enum { PARKING_BUCKETS = 1024 };
 
 struct parking {
     struct list rows[MESSAGE_CLASS_COUNT];
     struct list group[MESSAGE_CLASS_COUNT];
     uint32_t count;
-    uint16_t
-        marks[PARKING_MARKS]; /* how many mutations fall on each, so that most searches are 0 */
+    struct list mutations[PARKING_BUCKETS]; /* all that are parked, by session and sequence */
+    uint64_t looks;                         /* at one of these, in search of a copy */
 };
 
 void parking_init(struct parking *parking);

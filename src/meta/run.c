@@ -501,7 +501,9 @@ static int slot_check(const struct group *group, const struct call *call) {
 }
 
 /* Another copy of the mutation that waits has changed nothing, and ends: for it nobody may wait any
- * more, and its answer may have no way to go. By now the newer one is known to be the session's. */
+ * more, and its answer may have no way to go. By now the newer one is known to be the session's.
+ * Of one that was parked itself no copy is left there: it was the newest, and one that came later
+ * would have taken it. (Copies that wait to renew an outcome are all answered from that.) */
 static void copy_supersede(struct group *group, struct call *call) {
     struct call *older = parking_take_copy(&group->parking, call);
 
@@ -512,7 +514,7 @@ static void copy_supersede(struct group *group, struct call *call) {
     }
 }
 
-static enum run_result run_call(struct group *group, struct call *call) {
+static enum run_result run_call(struct group *group, struct call *call, bool has_arrived) {
     const struct operation *operation = operation_of(call->header.opcode);
     struct session *session = NULL;
     bool stalls = false;
@@ -528,7 +530,7 @@ static enum run_result run_call(struct group *group, struct call *call) {
     if (r > 0) {
         return RUN_OVER;
     }
-    if (r == 0 && session) {
+    if (r == 0 && session && has_arrived) {
         copy_supersede(group, call);
     }
     r = r < 0 ? r : slot_check(group, call);
@@ -547,9 +549,10 @@ static enum run_result run_call(struct group *group, struct call *call) {
 }
 
 /* Runs a call if the log has room for it, and parks it when it has to wait for something else. */
-static enum run_result run_one(struct group *group, struct call *call, struct list *rows) {
+static enum run_result run_one(struct group *group, struct call *call, struct list *rows,
+                               bool has_arrived) {
     uint8_t message_class = call->header.message_class;
-    enum run_result result = run_call(group, call);
+    enum run_result result = run_call(group, call, has_arrived);
 
     if (result == RUN_PARKED || result == RUN_STALLED) {
         struct list *list = result == RUN_PARKED ? rows : &group->parking.group[message_class];
@@ -579,7 +582,7 @@ static void run_parked(struct group *group, struct list *parked, enum message_cl
     parking_put_back(parked, &todo);
     while (pending_count < RUN_PENDING_MAX && !list_is_empty(&todo)) {
         struct call *call = parking_take(&group->parking, &todo);
-        enum run_result result = run_one(group, call, &again);
+        enum run_result result = run_one(group, call, &again, false);
 
         pending_count += result == RUN_PARKED;
         if (result == RUN_FULL) {
@@ -607,7 +610,9 @@ static void run_arrivals(struct group *group, enum message_class message_class) 
     bool is_full = false;
 
     while (!is_full && (node = list_pop_front(full))) {
-        is_full = run_one(group, CONTAINER_OF(node, struct call, server_node), rows) == RUN_FULL;
+        struct call *call = CONTAINER_OF(node, struct call, server_node);
+
+        is_full = run_one(group, call, rows, true) == RUN_FULL;
         if (is_full) {
             list_push_front(full, node);
         }
@@ -616,7 +621,7 @@ static void run_arrivals(struct group *group, enum message_class message_class) 
         struct call *call = CONTAINER_OF(node, struct call, server_node);
         bool waits = is_full && may_take_room(call);
 
-        if (waits || run_one(group, call, rows) == RUN_FULL) {
+        if (waits || run_one(group, call, rows, true) == RUN_FULL) {
             list_push_back(full, node);
             is_full = true;
         }

@@ -71,14 +71,14 @@ struct call {
     /* Server side: where the reply goes, and what a waiting operation needs. */
     void (*reply_to)(struct call *call);
     const struct identity
-        *identity;                /* its connection's; NULL: a member's; stays until call_reply */
-    uint64_t life[2];             /* of the process that sent it; 0: this one */
-    struct list_node server_node; /* the server's, from its step until call_reply */
-    uint64_t server_position;     /* log position that the reply depends on; in done: as told */
-    uint64_t server_term;         /* of the log that answers, likewise */
-    uint64_t server_epoch;        /* newest of the log that answers, likewise */
-    void *server_context;         /* the server's, likewise; NULL when it comes */
-    uint8_t walk_key[24], walk_kept;      /* where a walk goes on that waits; see transaction.h */
+        *identity;    /* its connection's; NULL: a member's; stays until call_reply */
+    uint64_t life[2]; /* of the process that sent it; 0: this one */
+    struct list_node server_node, server_number_node; /* its, from its step until call_reply */
+    uint64_t server_position;        /* log position that the reply depends on; in done: as told */
+    uint64_t server_term;            /* of the log that answers, likewise */
+    uint64_t server_epoch;           /* newest of the log that answers, likewise */
+    void *server_context;            /* the server's, likewise; NULL when it comes */
+    uint8_t walk_key[24], walk_kept; /* where a walk goes on that waits; see transaction.h */
     uint64_t started_ns, ran_ns, disk_ns; /* when it was first seen; slow_log.h tells the others */
     struct session_counters *session_counters; /* where it is counted; may be NULL */
 

@@ -2,11 +2,13 @@
 #include "unit.h"
 #include "base/endian.h"
 #include "meta/crossing.h"
+#include "meta/group_internal.h"
 #include "meta/half_format.h"
 #include "meta/look.h"
 #include "meta/meta_format.h"
 #include "meta/promise.h"
 #include "meta_bench.h"
+#include <stdlib.h>
 #include <string.h>
 
 enum { SLOTS = 32768, THIRD_SLOTS = 49152, LOOKS_MAX = 64, HELD = 8, PLACES = 8, DIRECTORIES = 16 };
@@ -512,6 +514,88 @@ static void test_participant_is_full(void **state) {
     bench_free(bench);
 }
 
+enum { STALLED = 2000, FILE_NUMBER = 1, OTHER_NUMBER = 2 };
+
+static struct ino file_make(struct meta_bench *bench) {
+    struct call call;
+
+    bench_prepare(bench, 0, OP_CREATE, &call);
+    call.request.create = (struct create_request){.parent = INO_ROOT,
+                                                  .name = {(const uint8_t *)"file", 4},
+                                                  .mode = 0644,
+                                                  .open_flags = OPEN_WRITE};
+    assert_int_equal(bench_run(bench, &call), 0);
+    return call.reply.create.attributes.ino;
+}
+
+/* It is promised that the file's name goes. */
+static void unlink_prepare(struct meta_bench *bench, struct ino ino, uint64_t number) {
+    const struct half half = {
+        .format = META_FORMAT, .kind = HALF_UNLINK, .mode = 0100644, .ino = ino.value, .from = 1};
+
+    assert_int_equal(half_prepare(bench, 0, number, &half), 0);
+}
+
+/* All sessions change the file, which waits. */
+static struct call *changes_stall(struct meta_bench *bench, struct ino ino) {
+    struct call *calls = calloc(STALLED, sizeof *calls);
+
+    assert_non_null(calls);
+    for (uint32_t i = 0; i < STALLED; i++) {
+        bench_prepare(bench, i % BENCH_SESSIONS, OP_SETATTR, &calls[i]);
+        calls[i].header.floor = 1;
+        calls[i].request.setattr.ino = ino;
+        calls[i].request.setattr.valid = SETATTR_MODE;
+        calls[i].request.setattr.mode = 0600;
+        bench_post(bench, &calls[i]);
+        bench_turn(bench);
+    }
+    assert_int_equal(bench->group->parking.count, STALLED);
+    return calls;
+}
+
+/* Each of very many mutations that wait runs again when anything of the group's own ends; neither
+ * that, nor one that comes, looks through the others for a copy of it. A copy that does come goes
+ * on instead of the first one. */
+static void test_many_that_wait_are_not_searched(void **state) {
+    const struct bench_options options = {.seed = 65};
+    struct meta_bench *bench = bench_new(&options);
+    struct group *group = bench->group;
+    struct ino ino = file_make(bench);
+    struct call copy;
+
+    (void)state;
+    for (uint32_t i = 0; i < BENCH_OSTS; i++) {
+        bench->osts[i].is_dead = true; /* Nobody tells how a promise has ended. */
+    }
+    unlink_prepare(bench, ino, FILE_NUMBER);
+    assert_int_equal(make_prepare(bench, 0, OTHER_NUMBER), 0);
+    struct call *calls = changes_stall(bench, ino);
+    assert_true(group->parking.looks <= 2 * STALLED);
+
+    uint64_t restarts = group->counters.totals.restarts;
+    half_abort(bench, 0, OTHER_NUMBER);
+    assert_true(group->counters.totals.restarts >= restarts + STALLED);
+    assert_true(group->parking.looks <= 4 * STALLED);
+
+    copy = calls[STALLED / 2];
+    bench_post(bench, &copy);
+    bench_turn(bench);
+    assert_true(bench_is_answered(&calls[STALLED / 2]));
+    assert_int_equal(calls[STALLED / 2].result, CALL_DISCARDED);
+    assert_false(bench_is_answered(&copy));
+    assert_int_equal(group->parking.count, STALLED);
+
+    half_abort(bench, 0, FILE_NUMBER);
+    assert_int_equal(bench_finish(bench, &calls[0]), 0);
+    for (uint32_t i = 0; i < STALLED; i++) { /* Of some the answer is that there is no window. */
+        (void)bench_finish(bench, i == STALLED / 2 ? &copy : &calls[i]);
+    }
+    assert_int_equal(group->parking.count, 0);
+    free(calls);
+    bench_free(bench);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_participant_is_full),
@@ -524,6 +608,7 @@ int main(void) {
         cmocka_unit_test(test_all_places_are_taken),
         cmocka_unit_test(test_promises_of_one_leave_room),
         cmocka_unit_test(test_an_open_from_before_a_start_waits_for_a_promise),
+        cmocka_unit_test(test_many_that_wait_are_not_searched),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
