@@ -41,11 +41,13 @@ void eviction_close_apply(struct group *group, struct session *session, struct i
         entry->write_count = 0;
         entry->has_row = false;
         entry->move_count = 0;
+        session->evict_count -= session->evict_count > 0;
         opens_trim(&group->opens, entry);
     }
 }
 
-enum close_result { CLOSED, WAITS, NO_SETTLE, NO_ROOM };
+/* SETTLES: a job for its size is not over. WAITS: for anything else. */
+enum close_result { CLOSED, SETTLES, WAITS, NO_SETTLE, NO_ROOM };
 
 /* Ends one open, or says why not yet. */
 static enum close_result close_one(struct group *group, struct session *session,
@@ -54,8 +56,9 @@ static enum close_result close_one(struct group *group, struct session *session,
     const struct inode_row *row = NULL;
     struct ino ino = entry->ino;
 
+    group->sessions.evicting_looks++;
     if (settle_is_running(group, ino)) {
-        return WAITS;
+        return SETTLES;
     }
     if (transaction_begin(&transaction, group, KV_CLASS_CONTROL, &open_lose_need) < 0) {
         return NO_ROOM;
@@ -74,7 +77,7 @@ static enum close_result close_one(struct group *group, struct session *session,
             return NO_SETTLE;
         }
         settle_begin(group, ino, session);
-        return WAITS;
+        return SETTLES;
     }
     r = r < 0 ? r : eviction_close_stage(&transaction, session, ino, row);
     if (r < 0) {
@@ -115,6 +118,32 @@ static void session_end(struct group *group, struct session *session) {
     group->moved = true;
 }
 
+/* Each open has been found to wait for a settle job since one has ended: until another one does, or
+ * for a tick, there is nothing to be done. Else each message would cost a look at all of them, as
+ * long as a storage target is away. */
+static bool rests(const struct group *group, struct session *session) {
+    const struct settle *settle = &group->settle;
+
+    if (session->evict_settles != settle->ended_count) {
+        session->evict_settles = settle->ended_count;
+        session->evict_waits = 0;
+    }
+    return session->evict_unseen == 0 && session->evict_waits >= session->evict_count &&
+           !settle->ticked;
+}
+
+/* What one look has shown; false: those behind it would be no better off. */
+static bool looked(struct session *session, enum close_result result) {
+    bool settles = result == SETTLES || result == NO_SETTLE;
+
+    session->evict_waits = settles ? session->evict_waits + 1 : 0;
+    if (result == NO_SETTLE && session->evict_unseen == 0) {
+        session->evict_waits = session->evict_count;
+        return false;
+    }
+    return result != NO_ROOM;
+}
+
 /* Opens that wait go to the end, so that each has its turn, and what needs no storage target that
  * is away is closed soon; a session may have very many. While some have not been looked at, a lack
  * of settle jobs stops none of those that need none. True: more can be done at once. */
@@ -127,7 +156,11 @@ static bool opens_close(struct group *group, struct session *session) {
 
     if (!session->evict_began) {
         session->evict_began = true;
-        session->evict_unseen = list_count(&session->opens);
+        session->evict_count = list_count(&session->opens);
+        session->evict_unseen = session->evict_count;
+    }
+    if (rests(group, session)) {
+        return false;
     }
     while (node && node != moved && closed < EVICTION_CLOSES_A_STEP &&
            looks++ < EVICTION_LOOKS_A_STEP) {
@@ -135,7 +168,7 @@ static bool opens_close(struct group *group, struct session *session) {
         struct list_node *next = list_next(&session->opens, node);
 
         result = close_one(group, session, entry);
-        if (result == NO_ROOM || (result == NO_SETTLE && session->evict_unseen == 0)) {
+        if (!looked(session, result)) {
             return false;
         }
         session->evict_unseen -= session->evict_unseen > 0;

@@ -46,7 +46,10 @@ struct session {
     struct session_failure failures[SESSION_FAILURES];
     uint64_t evict_position; /* of the row that says EVICTING; 0: a start has found it */
     bool evict_began;        /* to close opens, */
-    size_t evict_unseen;     /* of which it has not looked at so many yet */
+    size_t evict_count;      /* of which so many are left, */
+    size_t evict_unseen;     /* and it has not looked at so many yet */
+    size_t evict_waits;      /* of those looked at last, so many in a row wait for settle jobs, */
+    uint64_t evict_settles;  /* since so many had ended */
     struct session_counters counters;
 };
 
@@ -64,8 +67,9 @@ struct sessions {
     uint32_t count;
     uint32_t unattached_count; /* known from before the restart */
     uint32_t evicting_count;
-    uint32_t unsure_count; /* that live */
-    uint16_t losses;       /* of the log, as of the start */
+    uint64_t evicting_looks; /* at opens that are to be closed */
+    uint32_t unsure_count;   /* that live */
+    uint16_t losses;         /* of the log, as of the start */
 };
 
 MUST_CHECK int sessions_init(struct sessions *sessions, uint32_t sessions_max);

@@ -357,6 +357,7 @@ static void job_idle(struct settle *settle, struct settle_job *job) {
     job_counts_set(job, false);
     job->stage = SETTLE_IDLE;
     settle->busy_count--;
+    settle->ended_count++;
 }
 
 /* Its questions end soon; then it is begun anew from the row, later or, where there is no room for

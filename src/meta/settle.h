@@ -93,8 +93,9 @@ struct settle {
     struct list buckets[SETTLE_BUCKETS];
     uint32_t later_count;
     bool ticked;
-    bool progress; /* one has ended, so others may */
-    bool no_space; /* what a storage target answered last */
+    bool progress;        /* one has ended, so others may */
+    uint64_t ended_count; /* jobs that have given up their places */
+    bool no_space;        /* what a storage target answered last */
 };
 
 MUST_CHECK int settle_init(struct settle *settle, struct group *group);

@@ -1,6 +1,7 @@
 /* Targets that are away hold up what needs them, and nothing else. */
 #include "unit.h"
 #include "base/endian.h"
+#include "meta/group_internal.h"
 #include "meta/half_format.h"
 #include "meta/meta_format.h"
 #include "meta/queue.h"
@@ -206,6 +207,50 @@ static void test_evictions(void **state) {
         bench_turn(bench);
     }
     assert_int_equal(totals_of(bench).settled, 3 * PARTS);
+    bench_free(bench);
+}
+
+enum { MESSAGES = 200 };
+
+/* So many messages that are about something else, and no tick: looks at what evictions close. */
+static uint64_t looks_by_messages(struct meta_bench *bench) {
+    uint64_t looks = bench->group->sessions.evicting_looks;
+
+    for (int i = 0; i < MESSAGES; i++) {
+        struct call call;
+
+        bench_prepare(bench, 0, OP_GETATTR, &call);
+        call.request.getattr.ino = INO_ROOT;
+        bench_post(bench, &call);
+        while (worker_run_one(&bench->worker)) {
+        }
+        assert_true(bench_is_answered(&call));
+    }
+    return bench->group->sessions.evicting_looks - looks;
+}
+
+/* Evictions that wait for a dead OST cost the group's other messages nothing: each open is looked
+ * at once behind the last that has happened to a settle job. */
+static void test_evictions_that_wait_are_not_searched(void **state) {
+    const struct bench_options options = {.seed = 56};
+    struct meta_bench *bench = bench_new(&options);
+
+    (void)state;
+    for (uint32_t i = 0; i < 2 * PARTS; i++) {
+        (void)file_make(bench, i < PARTS ? SESSION : OTHER, i);
+    }
+    bench->osts[DEAD].is_dead = true;
+    assert_int_equal(bench_ended(bench, bench->sessions[SESSION].id), 0);
+    assert_int_equal(bench_ended(bench, bench->sessions[OTHER].id), 0);
+    bench_advance(bench, SOON_NS);
+    assert_true(totals_of(bench).settles_put_off >= 2 * PARTS);
+    assert_true(looks_by_messages(bench) <= 2 * PARTS);
+    bench_ost_returns(&bench->osts[DEAD]);
+    while (bench_is_known(bench, bench->sessions[SESSION].id) ||
+           bench_is_known(bench, bench->sessions[OTHER].id)) {
+        bench_turn(bench);
+    }
+    assert_int_equal(totals_of(bench).settled, 2 * PARTS);
     bench_free(bench);
 }
 
@@ -500,6 +545,7 @@ int main(void) {
         cmocka_unit_test(test_removals),
         cmocka_unit_test(test_a_sync_that_does_not_end),
         cmocka_unit_test(test_evictions),
+        cmocka_unit_test(test_evictions_that_wait_are_not_searched),
         cmocka_unit_test(test_removals_through_a_start),
         cmocka_unit_test(test_evictions_through_a_start),
         cmocka_unit_test(test_more_settles_than_are_put_off),
