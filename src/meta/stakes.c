@@ -11,8 +11,12 @@ void stakes_init(struct stakes *stakes) {
     }
 }
 
+/* Those that hold an inode's parent lie with those that hold all of it. Apart from these lie those
+ * that hold a name within, as each use of a directory asks for its inode: they may be very many. */
 static struct list *bucket_of(struct stakes *stakes, struct stake_what what) {
-    uint64_t mixed = (what.ino ^ what.hash) * UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t kind = what.kind == STAKE_MOVED ? STAKE_INODE : what.kind;
+    uint64_t mixed =
+        (what.ino ^ what.hash) * UINT64_C(0x9e3779b97f4a7c15) + kind * UINT64_C(0xd6e8feb86659fd93);
 
     return &stakes->buckets[(mixed >> 32) % STAKE_BUCKETS];
 }
@@ -66,6 +70,7 @@ int stakes_meet(struct transaction *transaction, struct stake_what what, enum st
     for (struct list_node *node = list_first(bucket); node; node = list_next(bucket, node)) {
         const struct stake *stake = CONTAINER_OF(node, struct stake, node);
 
+        stakes->looks++;
         if (!is_of(stake, what) || passes(transaction, stake, what, use)) {
             continue;
         }
@@ -89,6 +94,7 @@ struct promise *stakes_promise_of(struct stakes *stakes, struct ino ino) {
     for (struct list_node *node = list_first(bucket); node; node = list_next(bucket, node)) {
         const struct stake *stake = CONTAINER_OF(node, struct stake, node);
 
+        stakes->looks++;
         if (!stake->claim && stake->what.kind == what.kind && stake->what.ino == what.ino) {
             return (struct promise *)(uintptr_t)stake->owner;
         }

@@ -44,6 +44,7 @@ enum { STAKE_BUCKETS = 1024 };
 struct stakes {
     struct list buckets[STAKE_BUCKETS];
     uint32_t count;
+    uint64_t looks; /* at one of them, in search of those that are in the way */
 };
 
 void stakes_init(struct stakes *stakes);

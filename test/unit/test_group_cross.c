@@ -399,7 +399,7 @@ static int half_prepare(struct meta_bench *bench, uint32_t ost, uint64_t number,
         .below_term = 1,
         .below_number = 1,
         .participants = {participant, sizeof participant},
-        .halves = {(const uint8_t *)half, sizeof *half}};
+        .halves = {(const uint8_t *)half, sizeof *half + half->name_bytes}};
     return bench_run(bench, &call);
 }
 
@@ -596,6 +596,53 @@ static void test_many_that_wait_are_not_searched(void **state) {
     bench_free(bench);
 }
 
+enum { WITHIN = 1000, USES = 100 };
+
+/* A name in the root, of an inode elsewhere, is promised. */
+static void name_prepare(struct meta_bench *bench, uint16_t number) {
+    uint8_t bytes[sizeof(struct half) + sizeof number];
+    struct half *half = (void *)bytes;
+    struct bytes name = {half->name, sizeof number};
+
+    *half = (struct half){.format = META_FORMAT,
+                          .kind = HALF_NAME,
+                          .type = 0100644 >> 12,
+                          .mode = 040755,
+                          .name_bytes = sizeof number,
+                          .ino = INO_ROOT.value,
+                          .to = ino_make((struct slot){SLOTS}, number).value};
+    half->name[0] = (uint8_t)(1 + number % 46);
+    half->name[1] = (uint8_t)(128 + number / 46);
+    half->from_index = name_index(&bench->group->hash, name);
+    assert_int_equal(half_prepare(bench, 0, number, half), 0);
+}
+
+/* Names that are promised in a directory cost nothing to who uses the directory. */
+static void test_names_within_are_not_searched(void **state) {
+    const struct bench_options options = {.seed = 66};
+    struct meta_bench *bench = bench_new(&options);
+    uint64_t looks;
+
+    (void)state;
+    for (uint32_t i = 0; i < BENCH_OSTS; i++) {
+        bench->osts[i].is_dead = true;
+    }
+    for (uint16_t number = 1; number <= WITHIN; number++) {
+        name_prepare(bench, number);
+    }
+    assert_int_equal(bench->group->stakes.count, 2 * WITHIN);
+    looks = bench->group->stakes.looks;
+    for (uint32_t i = 0; i < USES; i++) {
+        struct call call;
+
+        bench_prepare(bench, 1, OP_GETATTR, &call);
+        call.request.getattr.ino = INO_ROOT;
+        assert_int_equal(bench_run(bench, &call), 0);
+    }
+    assert_true(bench->group->stakes.looks - looks < WITHIN);
+    bench_free(bench);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_participant_is_full),
@@ -609,6 +656,7 @@ int main(void) {
         cmocka_unit_test(test_promises_of_one_leave_room),
         cmocka_unit_test(test_an_open_from_before_a_start_waits_for_a_promise),
         cmocka_unit_test(test_many_that_wait_are_not_searched),
+        cmocka_unit_test(test_names_within_are_not_searched),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
