@@ -26,8 +26,8 @@ void crossings_deinit(struct crossings *crossings) {
 
 struct crossing *crossing_new(struct group *group, struct call *owner) {
     struct crossings *crossings = &group->crossings;
-    struct crossing *crossing =
-        crossings->count < group->options.crossings_max ? calloc(1, sizeof *crossing) : NULL;
+    bool has_place = crossings->count < group->options.crossings_max;
+    struct crossing *crossing = has_place ? calloc(1, sizeof *crossing) : NULL;
 
     if (crossing) {
         crossing->all = crossings;
@@ -38,7 +38,7 @@ struct crossing *crossing_new(struct group *group, struct call *owner) {
             owner->server_context = crossing;
         }
     } else {
-        group->counters.totals.crossings_full += !crossings->short_of;
+        group->counters.totals.crossings_full += !has_place && !crossings->short_of;
         crossings->short_of = true;
     }
     return crossing;
@@ -139,9 +139,20 @@ int crossings_load(struct crossings *crossings, const struct kv_key *key,
     return 0;
 }
 
+/* Who has found no memory, while no other one was there whose end would tell, tries again. */
+static void short_of_tick(struct group *group) {
+    struct crossings *crossings = &group->crossings;
+
+    if (crossings->short_of && crossings->count < group->options.crossings_max) {
+        crossings->short_of = false;
+        group->moved = true;
+    }
+}
+
 void crossings_tick(struct group *group) {
     struct crossings *crossings = &group->crossings;
 
+    short_of_tick(group);
     for (struct list_node *node = list_first(&crossings->waiting), *next; node; node = next) {
         struct crossing *crossing = CONTAINER_OF(node, struct crossing, wait_node);
 

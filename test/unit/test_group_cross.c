@@ -643,6 +643,28 @@ static void test_names_within_are_not_searched(void **state) {
     bench_free(bench);
 }
 
+/* A transaction that finds no memory for itself goes on when there is some, though none ends that
+ * could tell it. That there was none is made by a table without places, which then has them. */
+static void test_no_memory_for_a_transaction(void **state) {
+    const struct bench_options options = {.seed = 67, .slot_count = SLOTS, .crossings_max = PLACES};
+    struct meta_bench *bench = bench_new(&options);
+    struct group *group = bench->group;
+    struct there there;
+    struct call call;
+
+    (void)state;
+    there_begin(&there, bench, BENCH_OTHER_LOG, SLOTS);
+    group->options.crossings_max = 0;
+    link_prepare(bench, 0, &there, "x", &call);
+    bench_post(bench, &call);
+    bench_advance(bench, NS_PER_S);
+    assert_false(bench_is_answered(&call));
+    assert_true(group->crossings.short_of);
+    group->options.crossings_max = PLACES;
+    assert_int_equal(bench_finish(bench, &call), 0);
+    bench_free(bench);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_participant_is_full),
@@ -657,6 +679,7 @@ int main(void) {
         cmocka_unit_test(test_an_open_from_before_a_start_waits_for_a_promise),
         cmocka_unit_test(test_many_that_wait_are_not_searched),
         cmocka_unit_test(test_names_within_are_not_searched),
+        cmocka_unit_test(test_no_memory_for_a_transaction),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
