@@ -75,21 +75,22 @@ static void convert_write(struct operation *operation, size_t size) {
     operation->checksums[0] = crc32c(0, data, size);
     call->request.chunk_write = (struct chunk_write_request){
         .capability = operation->capability,
-        .chunk_bytes = file->layout.chunk_bytes,
+        .chunk_bytes = operation->layout.chunk_bytes,
         .size = (uint32_t)size,
     };
     call->bulk_out[0] = (struct bytes){data, size};
     call->bulk_out_count = 1;
     call->checksums = operation->checksums;
     call->checksum_count = 1;
-    errand_start_chunk(&operation->errand, OP_CHUNK_WRITE, ino_slot(file->ino), &file->layout, 0);
+    errand_start_chunk(&operation->errand, OP_CHUNK_WRITE, ino_slot(file->ino), &operation->layout,
+                       0);
 }
 
 static void convert_sync(struct operation *operation) {
     operation->stage = CONVERT_SYNCED;
     operation_prepare(operation);
-    errand_start_chunk(&operation->errand, OP_SYNC, ino_slot(operation->ino),
-                       &operation->file->layout, 0);
+    errand_start_chunk(&operation->errand, OP_SYNC, ino_slot(operation->ino), &operation->layout,
+                       0);
 }
 
 /* Whether the target has lost power since it was written to: what the sync has put on disk is not
@@ -101,7 +102,8 @@ static bool convert_is_lost(const struct operation *operation) {
 }
 
 /* Whether the file is chunked now; if so, the capability is its own. The one of a conversion that
- * has only begun names a generation that may never be the file's. */
+ * has only begun names a generation that may never be the file's, and its layout is of that alone:
+ * the COMMIT is refused if somebody has set another one since. */
 static bool convert_learn(struct operation *operation) {
     const struct inline_convert_reply *reply = &operation->errand.call.reply.inline_convert;
     struct open_file *file = operation->file;
@@ -109,10 +111,11 @@ static bool convert_learn(struct operation *operation) {
     file_see(file, &reply->attributes);
     if (reply->attributes.data_state != DATA_CHUNKED) {
         operation->capability = reply->capability;
+        operation->layout = layout_is_valid(&reply->layout) ? reply->layout : file->layout;
         return false;
     }
     file->attributes.data_state = DATA_CHUNKED;
-    file_see_capability(file, &reply->capability);
+    file_see_capability(file, &reply->capability, &reply->layout);
     return true;
 }
 

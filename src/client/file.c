@@ -38,7 +38,28 @@ bool file_see(struct open_file *file, const struct attributes *attributes) {
     return true;
 }
 
-static void capability_take(struct open_file *file, const struct capability *capability) {
+/* What is no regular file has none, and no chunks; where it is said to have some they are looked
+ * for by one that is at least a layout. A server of a version before tells none with some answers:
+ * what is known stays. */
+static void layout_take(struct open_file *file, const struct layout *layout) {
+    static const struct layout least = {
+        .pool_version = 1, .chunk_bytes = CHUNK_BYTES_DEFAULT, .stripe_count = 1};
+
+    if (layout_is_valid(layout)) {
+        file->layout = *layout;
+    } else if (!layout_is_valid(&file->layout)) {
+        file->layout = least;
+    }
+}
+
+void file_see_layout(struct open_file *file, const struct layout *layout) {
+    if (file->capability.generation == 0) {
+        layout_take(file, layout);
+    }
+}
+
+static void capability_take(struct open_file *file, const struct capability *capability,
+                            const struct layout *layout) {
     const struct capability *old = &file->capability;
     bool same = capability->generation == old->generation &&
                 capability->truncate_seq == old->truncate_seq &&
@@ -46,22 +67,27 @@ static void capability_take(struct open_file *file, const struct capability *cap
                 capability->signature[0] == old->signature[0] &&
                 capability->signature[1] == old->signature[1];
 
+    if (capability->generation != 0 && capability->generation != old->generation) {
+        layout_take(file, layout);
+    }
     file->capabilities += !same;
     file->capability = *capability;
 }
 
 /* A generation, once there is one, is the file's for good; 0 says only that the server answered
  * before. */
-void file_see_capability(struct open_file *file, const struct capability *capability) {
+void file_see_capability(struct open_file *file, const struct capability *capability,
+                         const struct layout *layout) {
     const struct capability *old = &file->capability;
+    bool first = capability->generation != 0 && old->generation == 0;
+    bool other = capability->generation != 0 && capability->generation != old->generation;
     bool older = capability->truncate_seq < old->truncate_seq ||
                  (capability->generation == 0 && old->generation != 0);
-    bool newer = capability->truncate_seq > old->truncate_seq ||
-                 (capability->generation != 0 && old->generation == 0) ||
+    bool newer = capability->truncate_seq > old->truncate_seq || first ||
                  (capability->rights & old->rights) == old->rights;
 
-    if (capability->ino.value == file->ino.value && !older && newer) {
-        capability_take(file, capability);
+    if (capability->ino.value == file->ino.value && !older && newer && (!other || layout)) {
+        capability_take(file, capability, layout);
     }
 }
 
@@ -77,7 +103,7 @@ void file_restarted(struct open_file *file, const struct reopen_reply *reply) {
         file->size_owed = !known || reply->capability.generation != 0;
     }
     if (known) {
-        capability_take(file, &reply->capability);
+        capability_take(file, &reply->capability, &reply->layout);
     }
 }
 
@@ -89,7 +115,7 @@ void file_see_truncated(struct open_file *file, const struct attributes *attribu
     file->size_owed = false;
     file_see(file, attributes);
     file->size = attributes->size;
-    file_see_capability(file, capability);
+    file_see_capability(file, capability, NULL);
 }
 
 void file_overlay(const struct open_file *file, struct attributes *attributes) {
@@ -343,7 +369,7 @@ static void file_reopened(struct errand *errand) {
     }
     if (capability->truncate_seq >= file->capability.truncate_seq &&
         capability->ino.value == file->ino.value) {
-        capability_take(file, capability);
+        capability_take(file, capability, &errand->call.reply.reopen.layout);
     }
     operation_errand_init(operation, errand, file_asked);
     errand->call.request.getattr.ino = file->ino;

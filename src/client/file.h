@@ -32,7 +32,7 @@ struct open_file {
     bool evicted;           /* gone, as its session is; in no bucket */
 
     struct attributes attributes; /* the newest of the server's */
-    struct layout layout;
+    struct layout layout;         /* of the capability's generation; of 0 what was heard last */
     struct capability capability;
     uint64_t capabilities; /* how often it became another one */
     uint64_t seen_ns;      /* when the server was asked last */
@@ -86,7 +86,14 @@ bool file_see(struct open_file *file, const struct attributes *attributes);
 /* After a truncation through this client: the size is what the server says. */
 void file_see_truncated(struct open_file *file, const struct attributes *attributes,
                         const struct capability *capability);
-void file_see_capability(struct open_file *file, const struct capability *capability);
+/* What a server said of the layout. Once the file has chunks here it is the one that came with
+ * their generation: others may have set it until then, and where answers cross each other an older
+ * one would have bytes go where nobody looks for them. */
+void file_see_layout(struct open_file *file, const struct layout *layout);
+/* layout: that came with it. NULL: none did, and a generation that is not known is not taken from
+ * there, but asked for with its layout (file_renew). */
+void file_see_capability(struct open_file *file, const struct capability *capability,
+                         const struct layout *layout);
 /* The server has started anew. It may have lost what we know of the file, so what it says counts
  * from the epoch that it has now, and it is asked before the file is used; an outcome that it gives
  * again is older than that. */

@@ -197,8 +197,8 @@ void op_layout_step(struct operation *operation) {
         operation_call(operation, OP_LAYOUT_GET, operation->ino);
     } else if (operation->result == 0 && asked->operation == SHOAL_LAYOUT_SET) {
         file = shard_find(operation->shard, operation->ino);
-        if (file && layout_is_valid(&call->reply.layout_set.layout)) {
-            file->layout = call->reply.layout_set.layout;
+        if (file && !errand_is_over(&operation->errand)) {
+            file_see_layout(file, &call->reply.layout_set.layout);
         }
         layout_out(&call->reply.layout_set.layout, &asked->layout);
         operation_finish(operation, 0);

@@ -80,27 +80,14 @@ static bool layout_is_usable(const struct attributes *attributes, const struct l
     return attributes->mode >> 12 != 8 || layout_is_valid(layout);
 }
 
-/* What is no regular file has none, and no chunks; where it is said to have some they are looked
- * for by one that is at least a layout. */
-static void layout_take(struct open_file *file, const struct layout *layout) {
-    static const struct layout least = {
-        .pool_version = 1, .chunk_bytes = CHUNK_BYTES_DEFAULT, .stripe_count = 1};
-
-    if (layout_is_valid(layout)) {
-        file->layout = *layout;
-    } else if (!layout_is_valid(&file->layout)) {
-        file->layout = least;
-    }
-}
-
 /* The server has opened it: so have we, from now on. */
 static void open_handle(struct operation *operation, struct shoal_file *handle,
                         const struct layout *layout, const struct capability *capability) {
     struct shoal_request *asked = operation_request(operation);
     struct open_file *file = operation->file;
 
-    layout_take(file, layout);
-    file_see_capability(file, capability);
+    file_see_layout(file, layout);
+    file_see_capability(file, capability, layout);
     handle->file = file;
     handle->flags = asked->flags;
     handle->named = operation->name != 0;

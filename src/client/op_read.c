@@ -85,7 +85,7 @@ static void read_inline_answered(struct operation *operation) {
         return;
     }
     file_see(file, &reply->attributes);
-    file_see_capability(file, &reply->capability);
+    file_see_capability(file, &reply->capability, NULL);
     if (reply->attributes.data_state == DATA_CHUNKED) {
         file->attributes.data_state = DATA_CHUNKED;
         read_piece_put(operation); /* The calls for chunks may need it. */

@@ -98,7 +98,7 @@ static void write_inline_answered(struct operation *operation) {
     }
     if (!errand_is_over(&operation->errand)) {
         file_see(file, &reply->attributes);
-        file_see_capability(file, &reply->capability);
+        file_see_capability(file, &reply->capability, NULL);
         if (reply->attributes.data_state == DATA_CHUNKED) {
             file->attributes.data_state = DATA_CHUNKED;
         }

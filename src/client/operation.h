@@ -52,6 +52,7 @@ struct operation {
     uint64_t losses;       /* of the client, when a conversion wrote */
     struct piece *piece;
     struct capability capability; /* a conversion's, until it is the file's */
+    struct layout layout;         /* likewise */
     uint8_t *buffer;              /* readdir's */
     size_t position;
 

@@ -196,5 +196,6 @@ int op_inline_convert(struct transaction *transaction, struct call *call) {
     /* Of what he has done himself he is told that it is lost. */
     changed.truncate_position = row->truncate_position;
     capability_fill(transaction, request->ino, &changed, rights, &reply->capability);
+    reply->layout = inode_layout(&changed);
     return 0;
 }

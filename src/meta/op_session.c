@@ -160,6 +160,7 @@ int op_reopen(struct transaction *transaction, struct call *call) {
 
         capability_fill(transaction, request->ino, row, rights_of(transaction, request->ino, flags),
                         &call->reply.reopen.capability);
+        call->reply.reopen.layout = inode_layout(row);
     }
     return r;
 }

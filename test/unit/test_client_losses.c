@@ -576,6 +576,118 @@ static void test_a_write_whose_chunks_are_taken_back(void **state) {
     free(back);
 }
 
+static int64_t set_stripe(struct bench *bench, uint64_t ino, int32_t stripe_count) {
+    struct shoal_request set = {
+        .operation = SHOAL_LAYOUT_SET,
+        .ino = ino,
+        .layout = {.chunk_bytes = TOY_CHUNK_BYTES, .stripe_count = stripe_count}};
+
+    return run(bench, &set);
+}
+
+/* Each chunk lies where the server's layout has it. */
+static void assert_places(struct bench *bench, const struct toy_file *toy, uint32_t count) {
+    struct pool_version pool;
+    uint32_t found = 0;
+
+    assert_true(cluster_map_pool(&bench->cluster.map, 0, &pool));
+    for (int i = 0; i < TOY_CHUNKS; i++) {
+        const struct toy_chunk *chunk = &bench->cluster.chunks[i];
+
+        if (chunk->ino.value == toy->attributes.ino.value) {
+            assert_int_equal(chunk->target.value, layout_chain(&toy->layout, &pool, chunk->chunk));
+            found++;
+        }
+    }
+    assert_int_equal(found, count);
+}
+
+/* The layout that was set here is lost with the power of the metadata target: chunks go by the one
+ * that the file has then, from EMPTY and from INLINE. A server of a version before tells none with
+ * generations: then they go by the one that is known. */
+static void test_a_layout_that_is_lost(void **state) {
+    struct bench *bench = *state;
+    size_t size = (size_t)5 * TOY_CHUNK_BYTES;
+    uint8_t *data = pattern(size, 8);
+
+    for (size_t small = 0; small <= 1000; small += 1000) {
+        struct shoal_file *file = make(bench, small ? "small" : "empty", RW);
+        struct toy_file *toy = toy_file_find(&bench->cluster, ino_of(bench, file));
+        struct layout was = toy->layout;
+
+        assert_int_equal(put(bench, file, 0, data, small), small);
+        assert_int_equal(set_stripe(bench, ino_of(bench, file), 1), 0);
+        assert_int_equal(toy->layout.stripe_count, 1);
+        toy->layout = was;
+        restart(&bench->cluster.mdt, 0);
+        assert_int_equal(put(bench, file, 0, data, size), size);
+        assert_places(bench, toy, 5);
+        assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    }
+    bench->cluster.no_layouts = true;
+    struct shoal_file *file = make(bench, "older", RW);
+    struct toy_file *toy = toy_file_find(&bench->cluster, ino_of(bench, file));
+    assert_int_equal(set_stripe(bench, ino_of(bench, file), 1), 0);
+    assert_int_equal(put(bench, file, 0, data, size), size);
+    assert_int_equal(toy->layout.stripe_count, 1);
+    assert_places(bench, toy, 5);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    free(data);
+}
+
+/* An open and the way to chunks are under way while somebody else sets the layout, and the answer
+ * to the open, which was before that, comes last. */
+static void test_answers_about_layouts_that_cross(void **state) {
+    struct bench *bench = *state;
+    struct toy_server *mdt = &bench->cluster.mdt;
+    size_t size = (size_t)5 * TOY_CHUNK_BYTES;
+    uint8_t *data = pattern(size, 9);
+    uint8_t *back = calloc(1, size);
+    struct asked opened;
+    struct asked wrote;
+
+    assert_non_null(back);
+    for (size_t small = 0; small <= 1000; small += 1000) {
+        struct shoal_file *file = make(bench, small ? "small" : "empty", RW);
+        struct toy_file *toy = toy_file_find(&bench->cluster, ino_of(bench, file));
+
+        assert_int_equal(put(bench, file, 0, data, small), small);
+        bench->cluster.inline_synced = true;
+        mdt->hold_answers = true;
+        start(bench, &opened,
+              (struct shoal_request){
+                  .operation = SHOAL_OPEN, .ino = toy->attributes.ino.value, .flags = RW});
+        assert_int_equal(mdt->held_count, 1);
+        toy->layout.stripe_count = 1;
+        start(bench, &wrote, write_of(file, 0, data, size));
+        mdt->hold_answers = false;
+        assert_int_equal(mdt->held_count, 2);
+        struct call *first = mdt->held[0];
+        mdt->held[0] = mdt->held[1];
+        mdt->held[1] = first;
+        for (int i = 0; i < TOY_OSTS; i++) {
+            bench->cluster.osts[i].hold = true;
+        }
+        toy_release(mdt, 2);
+        for (int i = 0; i < TOY_OSTS; i++) {
+            bench->cluster.osts[i].hold = false;
+            toy_release(&bench->cluster.osts[i], UINT32_MAX);
+        }
+        while (worker_run_one(&bench->cluster.worker)) {
+        }
+        assert_true(opened.done && opened.request.result == 0);
+        assert_true(wrote.done);
+        assert_int_equal(wrote.request.result, size);
+        assert_places(bench, toy, 5);
+        assert_int_equal(get(bench, file, 0, back, size), size);
+        assert_memory_equal(back, data, size);
+        assert_int_equal(on_file(bench, SHOAL_RELEASE, opened.request.file), 0);
+        assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    }
+    free(data);
+    free(back);
+}
+
 /* Answers that come after their term was judged. */
 static void test_ledger_judges_late_answers(void **state) {
     _Atomic uint64_t losses = 0;
@@ -633,6 +745,8 @@ int main(void) {
         TEST(late_answers_of_attributes),
         TEST(late_answers_of_sizes),
         TEST(a_write_whose_chunks_are_taken_back),
+        TEST(a_layout_that_is_lost),
+        TEST(answers_about_layouts_that_cross),
         TEST(creation_that_was_lost_is_made_anew),
         TEST(answer_given_again_is_no_news),
         cmocka_unit_test(test_ledger_judges_late_answers),

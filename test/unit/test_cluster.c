@@ -215,10 +215,10 @@ static void test_many_files_at_once(void **state) {
     free(all);
 }
 
-/* What a test of one or two clients needs. */
+/* What a test of up to three clients needs. */
 struct pair {
     struct cluster cluster;
-    struct shoal_client *clients[2];
+    struct shoal_client *clients[3];
     struct prng prng;
     uint8_t data[FILE_BYTES];
     uint8_t back[FILE_BYTES + 10];
@@ -410,6 +410,100 @@ static void test_truncation_by_another_client(void **state) {
     pair_close(pair, 2);
 }
 
+enum meets { MEETS_BY_LOOK, MEETS_BY_READ, MEETS_BY_WRITE, MEETS_BY_CUT, MEETS_BY_HOLE };
+
+/* Somebody who has had the file open for long meets its chunks first by that. */
+static void meet(struct pair *pair, struct mount mount, struct shoal_file *file, enum meets by) {
+    struct shoal_request request = {.file = file};
+
+    switch (by) {
+    case MEETS_BY_LOOK:
+        cluster_pass(&pair->cluster, 2 * NS_PER_S);
+        break;
+    case MEETS_BY_READ:
+        assert_int_equal(get(mount, file, 0, pair->back, 10), 10);
+        break;
+    case MEETS_BY_WRITE:
+        assert_int_equal(put(mount, file, 0, pair->data, 10), 10);
+        break;
+    case MEETS_BY_CUT:
+        request.operation = SHOAL_SETATTR;
+        request.set = SHOAL_SET_SIZE;
+        request.attributes.size = FILE_BYTES;
+        assert_int_equal(run(mount, request), 0);
+        break;
+    case MEETS_BY_HOLE:
+        request.operation = SHOAL_ALLOCATE;
+        request.flags = SHOAL_KEEP_SIZE | SHOAL_PUNCH_HOLE;
+        request.size = 10;
+        assert_int_equal(run(mount, request), 0);
+        assert_int_equal(put(mount, file, 0, pair->data, 10), 10);
+        break;
+    }
+}
+
+/* A client sets the layout of a file that others have open, empty or with bytes that are on disk.
+ * What one of them then writes in chunks is where everybody looks for it: who opens the file now,
+ * who has had it open since before, and a truncation. */
+static void layout_set_while_open(const char *name, size_t small, enum meets by,
+                                  struct pair *pair) {
+    struct mount writer = mount_of(pair, 0);
+    struct mount setter = mount_of(pair, 1);
+    struct mount reader = mount_of(pair, 2);
+    struct shoal_file *written = make(writer, name);
+    struct shoal_request look = named(SHOAL_LOOKUP, name);
+    struct shoal_request cut = {.operation = SHOAL_SETATTR, .set = SHOAL_SET_SIZE};
+    struct shoal_request set = {.operation = SHOAL_LAYOUT_SET,
+                                .layout = {.chunk_bytes = 65536, .stripe_count = -1}};
+
+    assert_int_equal(put(writer, written, 0, pair->data, small), small);
+    assert_int_equal(on_file(writer, SHOAL_FSYNC, written), 0);
+    struct shoal_file *read = make(reader, name);
+    assert_int_equal(get(reader, read, 0, pair->back, FILE_BYTES), small);
+    assert_int_equal(cluster_run(&pair->cluster, setter.client, &look), 0);
+    set.ino = look.attributes.ino;
+    assert_int_equal(run(setter, set), 0);
+    assert_int_equal(put(writer, written, small, pair->data + small, FILE_BYTES - small),
+                     FILE_BYTES - small);
+    assert_int_equal(on_file(writer, SHOAL_RELEASE, written), 0);
+    assert_int_equal(run(setter, set), -EINVAL); /* Bytes never move. */
+
+    struct shoal_file *opened = make(setter, name);
+    assert_int_equal(get(setter, opened, 0, pair->back, FILE_BYTES), FILE_BYTES);
+    assert_memory_equal(pair->back, pair->data, FILE_BYTES);
+    meet(pair, reader, read, by);
+    memset(pair->back, 0, FILE_BYTES);
+    assert_int_equal(get(reader, read, 0, pair->back, FILE_BYTES), FILE_BYTES);
+    assert_memory_equal(pair->back, pair->data, FILE_BYTES);
+    for (int i = 0; i < 2; i++) {
+        cut.file = read;
+        cut.attributes.size = i == 0 ? 10 : FILE_BYTES;
+        assert_int_equal(run(reader, cut), 0);
+    }
+    cluster_pass(&pair->cluster, 2 * NS_PER_S);
+    assert_int_equal(get(setter, opened, 0, pair->back, FILE_BYTES), FILE_BYTES);
+    assert_memory_equal(pair->back, pair->data, 10);
+    for (size_t i = 10; i < FILE_BYTES; i++) {
+        assert_int_equal(pair->back[i], 0);
+    }
+    assert_int_equal(on_file(setter, SHOAL_RELEASE, opened), 0);
+    assert_int_equal(on_file(reader, SHOAL_RELEASE, read), 0);
+}
+
+static void test_layout_set_while_open(void **state) {
+    const struct cluster_options options = {.seed = 18, .cold_percent = 10, .chunk_bytes = MIB};
+    struct pair *pair = pair_open_with(&options, 3);
+
+    (void)state;
+    layout_set_while_open("empty", 0, MEETS_BY_LOOK, pair);
+    layout_set_while_open("small", 1000, MEETS_BY_LOOK, pair);
+    layout_set_while_open("read", 1000, MEETS_BY_READ, pair);
+    layout_set_while_open("written", 1000, MEETS_BY_WRITE, pair);
+    layout_set_while_open("cut", 1000, MEETS_BY_CUT, pair);
+    layout_set_while_open("punched", 1000, MEETS_BY_HOLE, pair);
+    pair_close(pair, 3);
+}
+
 static uint64_t refused_capabilities(const struct pair *pair) {
     uint64_t refused = 0;
 
@@ -496,6 +590,7 @@ int main(void) {
         cmocka_unit_test(test_silent_client_is_evicted),
         cmocka_unit_test(test_two_clients_share_a_file),
         cmocka_unit_test(test_truncation_by_another_client),
+        cmocka_unit_test(test_layout_set_while_open),
         cmocka_unit_test(test_open_files_outlive_the_key_number),
         cmocka_unit_test(test_largest_file),
     };

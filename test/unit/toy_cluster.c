@@ -359,6 +359,11 @@ static int mdt_inline_write(struct toy_cluster *cluster, struct toy_file *file, 
     return 0;
 }
 
+/* That comes with a generation. */
+static struct layout toy_layout(const struct toy_cluster *cluster, const struct toy_file *file) {
+    return cluster->no_layouts ? (struct layout){0} : file->layout;
+}
+
 static int mdt_convert(struct toy_cluster *cluster, struct toy_file *file, struct call *call) {
     const struct inline_convert_request *asked = &call->request.inline_convert;
     struct inline_convert_reply *reply = &call->reply.inline_convert;
@@ -386,6 +391,16 @@ static int mdt_convert(struct toy_cluster *cluster, struct toy_file *file, struc
     reply->capability = toy_capability(cluster, file);
     reply->capability.generation = 1; /* of what it writes now; counts once committed */
     reply->capability.rights |= cluster->inline_synced ? RIGHT_SYNC_FIRST : 0;
+    reply->layout = toy_layout(cluster, file);
+    return 0;
+}
+
+static int mdt_layout_set(struct toy_file *file, struct call *call) {
+    const struct layout *asked = &call->request.layout_set.layout;
+
+    file->layout.chunk_bytes = asked->chunk_bytes;
+    file->layout.stripe_count = asked->stripe_count;
+    call->reply.layout_set.layout = file->layout;
     return 0;
 }
 
@@ -450,6 +465,7 @@ static int mdt_handle_file(struct toy_cluster *cluster, struct toy_file *file, s
         }
         call->reply.reopen.capability = toy_capability(cluster, file);
         call->reply.reopen.epoch = file->attributes.epoch;
+        call->reply.reopen.layout = toy_layout(cluster, file);
         return 0;
     case OP_SETTLE:
         return mdt_settle(cluster, file, call);
@@ -461,6 +477,8 @@ static int mdt_handle_file(struct toy_cluster *cluster, struct toy_file *file, s
         return mdt_inline_write(cluster, file, call);
     case OP_INLINE_CONVERT:
         return mdt_convert(cluster, file, call);
+    case OP_LAYOUT_SET:
+        return mdt_layout_set(file, call);
     default:
         return -ERR_NOT_SUPPORTED;
     }

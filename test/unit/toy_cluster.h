@@ -108,6 +108,7 @@ struct toy_cluster {
     uint64_t epoch;
     uint32_t damage; /* so many reads of chunks are damaged */
     bool no_blocks;  /* targets of an older version, which tell no counts */
+    bool no_layouts; /* a metadata target of an older version, which tells none with generations */
     uint32_t key_number;
     uint64_t promised_bytes; /* of all chunks */
     uint32_t key_turns;      /* so many requests for data meet a key that has turned since */
