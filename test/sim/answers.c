@@ -427,6 +427,39 @@ static void take_lost(struct question *question) {
     }
 }
 
+static bool is_open(const struct workload *workload, uint64_t ino) {
+    for (uint32_t i = 0; i < WORLD_CLIENTS_MAX; i++) {
+        for (size_t k = 0; k < HANDLES_MAX; k++) {
+            const struct handle *handle = &workload->askers[i].handles[k];
+
+            if (handle->file && handle->ino == ino) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* Of a file that has chunks it is refused. */
+static void take_layout(struct question *question) {
+    struct workload *workload = question->asker->workload;
+    const struct shoal_request *request = &question->request;
+    bool set = request->result == 0;
+    bool lost = is_lost(question);
+    bool explained = set || lost || request->result == -EINVAL ||
+                     (request->result == -ESTALE && may_be_gone(question)) ||
+                     excuses_explain(workload->options.excuses, request, request->ino);
+
+    workload->counters.succeeded += set;
+    workload->counters.failed += !set;
+    workload->counters.lost += lost;
+    workload->layouts.set += set;
+    workload->layouts.open += set && is_open(workload, request->ino);
+    if (!explained) {
+        workload_fail(workload, question, "nothing explains this error");
+    }
+}
+
 /* Nobody uses what was opened behind an interrupt. */
 static void take_back(struct question *question) {
     if (!interrupt_takes_back(&question->interrupt, &question->request)) {
@@ -453,6 +486,8 @@ static void take_answer(struct question *question) {
         take_lost(question);
     } else if (question->about == ABOUT_ALL) {
         take_all(question);
+    } else if (question->about == ABOUT_LAYOUT) {
+        take_layout(question);
     } else if (question->about != ABOUT_DATA) {
         take_name(question);
     } else if (question->request.result < 0) {

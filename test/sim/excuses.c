@@ -105,6 +105,7 @@ static bool needs_room(enum shoal_operation operation) {
     case SHOAL_RENAME:
     case SHOAL_OPEN:
     case SHOAL_SETATTR:
+    case SHOAL_LAYOUT_SET:
     case SHOAL_FSYNC: /* tells size and times, as does flush */
     case SHOAL_FLUSH:
     case SHOAL_WRITE: /* the first one past what an inode holds makes chunks */

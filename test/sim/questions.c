@@ -437,6 +437,19 @@ static bool ask_parent(struct question *question) {
     return true;
 }
 
+static bool ask_layout(struct question *question) {
+    struct workload *workload = question->asker->workload;
+    struct layouts *layouts = &workload->layouts;
+
+    if (!layouts_is_due(layouts, workload->counters.submitted) || workload->file_count == 0) {
+        return false;
+    }
+    layouts_ask(layouts, workload->files[layouts_file(layouts, workload->file_count)].ino,
+                &question->request);
+    question->about = ABOUT_LAYOUT;
+    return true;
+}
+
 /* Most are small writes; some of them are on disk before the ring has no more room. */
 static bool wraps_draw(struct question *question, struct handle *handle) {
     struct workload *workload = question->asker->workload;
@@ -475,7 +488,7 @@ bool question_draw(struct question *question) {
     if (ask_back(question) || ask_lost(question)) {
         return true;
     }
-    if (asker->workload->calm_ns == 0 && ask_parent(question)) {
+    if (asker->workload->calm_ns == 0 && (ask_parent(question) || ask_layout(question))) {
         return true;
     }
     if (asker->workload->calm_ns > 0 ||

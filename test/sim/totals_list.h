@@ -19,6 +19,8 @@
     X(EXCHANGED, "renames that exchange", true)                                                    \
     X(RENAMES_REFUSED, "renames refused", true)                                                    \
     X(PARENTS_KNOWN, "attributes of a directory kept, and told", true)                             \
+    X(LAYOUTS, "layouts of files set", true)                                                       \
+    X(LAYOUTS_OPEN, "of these, of open files", true)                                               \
     X(NAMELESS, "files made without a name", true)                                                 \
     X(NAMED, "of them given one", true)                                                            \
     X(DROPPED, "messages dropped", true)                                                           \

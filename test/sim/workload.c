@@ -23,6 +23,7 @@ struct workload *workload_new(struct world *world, const struct workload_options
     workload->options = *options;
     workload->contents = contents_new(WORLD_CALL_BYTES);
     interrupts_init(&workload->interrupts, world, options->operations);
+    layouts_init(&workload->layouts, world->options.seed);
     workload->trees = trees_new(world->options.mdt_count > 1, options->moves);
     for (uint32_t i = 0; i < world->options.client_count; i++) {
         struct asker *asker = &workload->askers[i];
@@ -323,6 +324,8 @@ void workload_sum(const struct workload *workload, uint64_t *counts) {
     counts[TOTAL_EXCHANGED] = names->exchanged;
     counts[TOTAL_RENAMES_REFUSED] = names->refused;
     counts[TOTAL_PARENTS_KNOWN] = workload->parents.known;
+    counts[TOTAL_LAYOUTS] = workload->layouts.set;
+    counts[TOTAL_LAYOUTS_OPEN] = workload->layouts.open;
 }
 
 /* What was given up because a server was away tells little: as many more are asked, up to twice as

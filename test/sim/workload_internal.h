@@ -6,6 +6,7 @@
  * Thread: the world's. */
 #pragma once
 #include "interrupts.h"
+#include "layouts.h"
 #include "losses.h"
 #include "nameless.h"
 #include "names.h"
@@ -48,6 +49,7 @@ enum about {
     ABOUT_TREE,
     ABOUT_LOST,
     ABOUT_PARENT,
+    ABOUT_LAYOUT,
     ABOUT_ALL
 };
 
@@ -110,6 +112,7 @@ struct workload {
     struct contents *contents;
     struct trees *trees;
     struct parents parents;
+    struct layouts layouts;
     struct interrupts interrupts;
     struct question *reviewer; /* or NULL */
     uint32_t review_at;
