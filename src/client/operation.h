@@ -52,9 +52,13 @@ struct operation {
     uint64_t losses;       /* of the client, when a conversion wrote */
     struct piece *piece;
     struct capability capability; /* a conversion's, until it is the file's */
-    struct layout layout;         /* likewise */
-    uint8_t *buffer;              /* readdir's */
-    size_t position;
+    union {
+        struct layout layout; /* likewise */
+        struct {
+            uint8_t *buffer; /* readdir's */
+            size_t position;
+        };
+    };
 
     struct errand errand;
     /* What an operation needs of these when its errand is under way. */

@@ -428,8 +428,8 @@ static int mount_look(const struct mount_place *place) {
     struct mount_found found;
     int r = place->device[0] ? mount_find(place->path, &found) : -ERR_NOT_FOUND;
 
-    if (r == 0 && (strcmp(found.device, place->device) != 0 ||
-                   strcmp(found.type, FILE_SYSTEM_TYPE) != 0))
+    if (r == 0 &&
+        (strcmp(found.device, place->device) != 0 || strcmp(found.type, FILE_SYSTEM_TYPE) != 0))
         return -ERR_NOT_FOUND;
     return r;
 }
