@@ -310,8 +310,8 @@ void daemon_mount_go_on(struct control *control) {
     }
 }
 
-/* One that is dead stays in the table of mounts; one that was taken away does not. Which it is shows
- * at once: later its number may be another's, at the same place. */
+/* One that is dead stays in the table of mounts; one that was taken away does not. Which it is
+ * shows at once: later its number may be another's, at the same place. */
 void daemon_mount_watch(struct control *control) {
     struct fuse_mount *mount = atomic_load(&control->mount);
     char text[512];

@@ -229,8 +229,8 @@ def a_mount_inside_that_is_cut_is_told(nodes):
 
 
 def what_lies_there_now_is_not_the_mount(nodes):
-    """One that was cut, and taken away by hand: nothing is told of it any more, and what was mounted
-    there since hinders no `down` and stays."""
+    """One that was cut, and taken away by hand: nothing is told of it any more, and what was
+    mounted there since hinders no `down` and stays."""
     first = nodes.first
     with open(first.path("shoal.conf"), "a", encoding="ascii") as file:
         file.write("\n[mount]\nmount = inside\n")
