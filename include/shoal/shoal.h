@@ -27,7 +27,7 @@ struct shoal_identity {
 };
 
 struct shoal_attributes {
-    uint64_t ino, size, bytes_used;
+    uint64_t ino, size, bytes_used, version; /* version: another after each change; 0: not known */
     int64_t atime_ns, mtime_ns, ctime_ns, btime_ns;
     uint32_t mode, uid, gid, nlink, rdev, generation;
 };

@@ -61,6 +61,7 @@ static void attributes_copy(struct tree *tree, struct shoal_request *request,
 
     pthread_rwlock_rdlock(lock);
     request->attributes = inode->attributes;
+    request->attributes.version = (uint64_t)inode->attributes.ctime_ns;
     pthread_rwlock_unlock(lock);
 }
 

@@ -228,6 +228,67 @@ static void test_open_meets_what_others_changed(void **state) {
     }
 }
 
+static void read_file(struct desk *desk, uint64_t handle) {
+    const struct abi_read_in in = {.handle = handle, .size = 10};
+
+    assert_int_equal(desk_run(desk, &(struct desk_request){.opcode = 15,
+                                                           .nodeid = 2,
+                                                           .body = &in,
+                                                           .body_bytes = sizeof(in)}),
+                     0);
+}
+
+static bool open_keeps(struct desk *desk, uint64_t *ret_handle) {
+    struct abi_open_out open;
+
+    assert_int_equal(desk_open(desk, 2, READ_ONLY, &open), 0);
+    *ret_handle = open.handle;
+    return open.flags & ABI_OPEN_KEEP_CACHE;
+}
+
+/* Pages are kept by an open that meets the file as it was when another one dropped them, which its
+ * first read shows: its answer may come behind that of a later one. */
+static void test_pages_that_are_kept(void **state) {
+    struct desk *desk = *state;
+    struct shoal_request change = {.operation = SHOAL_SETATTR, .set = SHOAL_SET_SIZE, .ino = 2};
+    struct abi_open_out open;
+    uint64_t created, first, second, late;
+
+    assert_int_equal(desk_create(desk, "file", 0644, &created), 0);
+    assert_int_equal(desk_release(desk, created), 0);
+    for (change.attributes.size = 1; change.attributes.size < 4; change.attributes.size++) {
+        assert_int_equal(shoal_run(desk->client, &change), 0);
+        assert_false(open_keeps(desk, &first));
+        assert_false(open_keeps(desk, &second));
+        read_file(desk, first);
+        assert_int_equal(desk_release(desk, first), 0);
+        assert_true(open_keeps(desk, &first));
+        read_file(desk, second);
+        assert_int_equal(desk_release(desk, second), 0);
+        assert_true(open_keeps(desk, &late));
+        assert_int_equal(desk_release(desk, first), 0);
+        assert_int_equal(desk_release(desk, late), 0);
+    }
+
+    /* What dropped pages for an earlier version, and is read late, has none kept. */
+    assert_int_equal(shoal_run(desk->client, &change), 0);
+    assert_false(open_keeps(desk, &late));
+    change.attributes.size++;
+    assert_int_equal(shoal_run(desk->client, &change), 0);
+    assert_false(open_keeps(desk, &first));
+    read_file(desk, first);
+    read_file(desk, late);
+    assert_false(open_keeps(desk, &second));
+
+    /* Who writes keeps out of them. */
+    read_file(desk, second);
+    assert_int_equal(desk_open(desk, 2, READ_WRITE, &open), 0);
+    assert_int_equal(open.flags & ABI_OPEN_KEEP_CACHE, 0);
+    assert_false(open_keeps(desk, &late));
+    assert_int_equal(desk_release(desk, open.handle), 0);
+    assert_true(open_keeps(desk, &late));
+}
+
 /* A write without privilege clears the bits before it takes effect, and asks for the mode once. */
 static void test_write_clears_set_id(void **state) {
     struct desk *desk = *state;
@@ -767,6 +828,7 @@ int main(void) {
         DESK_TEST(test_file_without_a_name),
         DESK_TEST(test_lookup_by_number),
         DESK_TEST(test_open_meets_what_others_changed),
+        DESK_TEST(test_pages_that_are_kept),
         DESK_TEST(test_write_clears_set_id),
         DESK_TEST(test_failing_to_clear_refuses_the_write),
         DESK_TEST(test_allocation_clears_set_id),

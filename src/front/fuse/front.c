@@ -26,6 +26,8 @@ int front_init(struct front *front, const struct front_options *options) {
         r = handle_table_init(&front->handles, options->handles_max);
     if (r == 0)
         r = told_table_init(&front->told);
+    if (r == 0)
+        r = kept_table_init(&front->kept);
     if (r == 0) {
         front->statistics = calloc(options->thread_count, sizeof(*front->statistics));
         r = front->statistics ? 0 : -ERR_NO_MEMORY;
@@ -41,6 +43,7 @@ int front_init(struct front *front, const struct front_options *options) {
 void front_deinit(struct front *front) {
     free(front->statistics);
     front->statistics = NULL;
+    kept_table_deinit(&front->kept);
     told_table_deinit(&front->told);
     handle_table_deinit(&front->handles);
     request_pool_deinit(&front->requests);

@@ -10,6 +10,7 @@
 #include "front/fuse/negotiate.h"
 #include "front/fuse/request_pool.h"
 #include "front/fuse/statistics.h"
+#include "front/fuse/kept.h"
 #include "front/fuse/told.h"
 #include "front/fuse/fair.h"
 
@@ -44,6 +45,7 @@ struct front {
     struct request_pool requests;
     struct handle_table handles;
     struct told_table told;
+    struct kept_table kept;
     struct interrupts interrupts;
     struct fair fair;
     struct ahead ahead;

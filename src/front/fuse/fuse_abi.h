@@ -92,9 +92,9 @@ static_assert(sizeof(struct abi_init_out) == 64, "the kernel's");
 #define ABI_INIT_DIRECT_MMAP (UINT64_C(1) << 36)
 #define ABI_INIT_URING (UINT64_C(1) << 41)
 
-/* Of the open flags in a reply. */
-enum {
+enum abi_open_reply_flag {
     ABI_OPEN_DIRECT = 1 << 0,
+    ABI_OPEN_KEEP_CACHE = 1 << 1,
     ABI_OPEN_NO_FLUSH = 1 << 5,
     ABI_OPEN_PARALLEL_WRITES = 1 << 6,
 };

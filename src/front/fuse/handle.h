@@ -17,6 +17,7 @@ struct handle {
     bool counted;                /* among the writers of its file */
     bool synchronous;            /* opened with O_SYNC or O_DSYNC */
     bool direct;                 /* the kernel keeps out of what is read and written */
+    _Atomic uint64_t dropped;    /* kept.h: mark of what its open dropped pages for; 0: noted */
     _Atomic uint32_t set_id;     /* see front.h, set_id_change */
     _Atomic uint32_t generation; /* odd while open */
 };

@@ -117,6 +117,18 @@ static uint32_t reply_flags_of(const struct fuse_request *request, uint32_t linu
     return flags;
 }
 
+/* Pages of what the file is now needn't be read anew. */
+static uint32_t kept_flags_of(const struct fuse_request *request, uint32_t flags) {
+    struct kept_table *kept = &request->front->kept;
+    struct handle *handle = request->handle;
+    bool cached = !handle->writable && !(flags & ABI_OPEN_DIRECT);
+    uint64_t mark = cached ? kept_mark(&request->shoal.attributes) : 0;
+    bool is_kept = kept_is(kept, handle->ino, mark);
+
+    atomic_store_explicit(&handle->dropped, is_kept ? 0 : mark, memory_order_relaxed);
+    return is_kept ? ABI_OPEN_KEEP_CACHE : 0;
+}
+
 static int close_again(struct fuse_request *request, int error) {
     request->stage = STAGE_RELEASE;
     request->error = error;
@@ -136,6 +148,7 @@ static int reply_open(struct fuse_request *request) {
     if (request->op->start != fuse_op_opendir) {
         linux_flags = linux_flags_of(request, &open_flags);
         flags = reply_flags_of(request, linux_flags);
+        flags |= kept_flags_of(request, flags);
     }
     if (is_create(request)) {
         struct abi_create_out *create = request_reply_body(request, sizeof(*create));
