@@ -173,6 +173,8 @@ static bool job_may_go_on(struct group *group, const struct order_job *job,
 static void job_is_told(struct group *group, struct order_job *job, const struct pool_version *pool,
                         uint32_t width) {
     if (job->refused) {
+        group->orders.refused_ns =
+            group->orders.refused_ns ? group->orders.refused_ns : group->now_ns;
         job_put_aside(group, job);
     } else if (!job->passed) {
         job->stage = ORDER_WAITING;
@@ -295,12 +297,24 @@ static void job_run(struct group *group, struct order_job *job, struct order_cou
         job->stage == ORDER_SEND || (job->stage == ORDER_ASKING && !ost_peer_is_away(job->peer));
 }
 
+/* What has refused them may have been mended, or be of a newer version. */
+static bool refused_are_due(const struct group *group) {
+    const struct order_queue *queue = &group->orders;
+
+    return queue->ticked && queue->refused_ns > 0 &&
+           group->now_ns - queue->refused_ns >= ORDER_REFUSED_NS;
+}
+
 void queue_step(struct group *group) {
     struct order_queue *queue = &group->orders;
     struct order_counts counts = {0};
 
     if (!group->rpc) {
         return;
+    }
+    if (refused_are_due(group)) {
+        queue->refused_ns = 0;
+        group->ost_peers.news = true;
     }
     if (group->ost_peers.news) {
         order_rows_rescan(group);

@@ -8,7 +8,8 @@
  * others have done their part: its job ends, its row stays. When an OST returns, the rows that were
  * put aside are gone through again. Where all jobs are taken, those that wait for one that is away
  * are put aside likewise. So what is away holds up its own orders only. So does what an OST refuses
- * by an error that lasts, of a file whose chunks are not as its row has it, say: it is put aside.
+ * by an error that lasts, of a file whose chunks are not as its row has it, say: it is put aside,
+ * and tried again each minute.
  *
  * An order may be carried out more than once (a restart begins it anew), which does no harm.
  *
@@ -20,6 +21,7 @@
 #include "meta/ost_peers.h"
 #include "rpc/call.h"
 
+#define ORDER_REFUSED_NS (60 * NS_PER_S)
 enum { ORDER_JOBS = 64, ORDER_OWED_WORDS = OST_PEERS_MAX / 64 };
 
 struct group;
@@ -64,6 +66,7 @@ struct order_queue {
     uint64_t done_count;
     bool looking;           /* there may be rows behind the cursor */
     uint64_t next_position; /* of the record that the first of them waits for */
+    uint64_t refused_ns;    /* when an order was put aside as refused, the first of them; 0: none */
     bool urgent;            /* somebody waits for an order */
     bool ticked;
 };

@@ -389,8 +389,14 @@ static void parents_tell(struct transaction *transaction, struct call *call) {
 static enum run_result run_operation(struct group *group, const struct operation *operation,
                                      struct session *session, struct call *call) {
     struct transaction transaction;
-    int r = operation_begin(&transaction, group, operation, session, call);
 
+    /* Who has given a prepare up has sent an abort, which passes those that wait for room. */
+    int r = call->header.opcode == OP_CROSS_PREPARE ? call_given_up(call, group->now_ns) : 0;
+    if (r < 0) {
+        group_answer(group, call, r);
+        return RUN_OVER;
+    }
+    r = operation_begin(&transaction, group, operation, session, call);
     if (r < 0) {
         return run_refused(group, session, call, r);
     }

@@ -182,7 +182,7 @@ static bool is_any_ready(const struct ost *ost) {
 }
 
 static void call_arrived(struct ost *ost, struct call *call) {
-    int r = ost->failed;
+    int r = ost_failure_told(ost->failed);
 
     if (r == 0 && ost->stop_stage != STOP_NONE) {
         r = -ERR_CLOSED;
@@ -236,7 +236,7 @@ static void load_more(struct ost *ost) {
         ost->failed = r;
         ost_log(ost, "target %u: %s", (unsigned)ost->options.target.value,
                 ost->problem[0] ? ost->problem : err_text(r));
-        calls_refuse(ost, r);
+        calls_refuse(ost, ost_failure_told(r));
     }
 }
 

@@ -71,6 +71,10 @@ void request_discard(struct ost *ost, struct request *request) {
     call_discard(call);
 }
 
+int ost_failure_told(int failure) {
+    return failure == -ERR_CORRUPT || failure == -ERR_INVALID ? -ERR_IO : failure;
+}
+
 void requests_answer(struct ost *ost) {
     uint64_t position = kv_seal(ost->kv);
     /* A log that has stopped took the open record with it: what ran in this step did not happen. */
@@ -82,7 +86,7 @@ void requests_answer(struct ost *ost) {
     while ((node = list_first(&ost->finished))) {
         struct request *request = CONTAINER_OF(node, struct request, node);
         struct call *call = request->call;
-        int result = failure < 0 ? failure : request->result;
+        int result = failure < 0 ? ost_failure_told(failure) : request->result;
 
         call->server_position = position;
         call->server_term = kv_term(ost->kv);

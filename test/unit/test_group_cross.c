@@ -385,13 +385,14 @@ static void test_all_places_are_taken(void **state) {
 }
 
 /* A half for the group whose log is the OST's. */
-static int half_prepare(struct meta_bench *bench, uint32_t ost, uint64_t number,
-                        const struct half *half) {
+static int half_prepare_until(struct meta_bench *bench, uint32_t ost, uint64_t number,
+                              const struct half *half, uint64_t deadline_ns) {
     uint8_t participant[8];
     struct call call;
 
     store_le64(participant, cluster_map_first_log(bench->map, BENCH_MDT).value);
     bench_prepare(bench, 0, OP_CROSS_PREPARE, &call);
+    call.deadline_ns = deadline_ns ? deadline_ns : call.deadline_ns;
     call.request.cross_prepare = (struct cross_prepare_request){
         .coordinator = cluster_map_first_log(bench->map, bench->osts[ost].id).value,
         .term = 1,
@@ -403,15 +404,24 @@ static int half_prepare(struct meta_bench *bench, uint32_t ost, uint64_t number,
     return bench_run(bench, &call);
 }
 
+static int half_prepare(struct meta_bench *bench, uint32_t ost, uint64_t number,
+                        const struct half *half) {
+    return half_prepare_until(bench, ost, number, half, 0);
+}
+
 /* A directory is to be made. */
+static struct half half_of_make(uint64_t number) {
+    return (struct half){.format = META_FORMAT,
+                         .kind = HALF_MAKE,
+                         .mode = 040755,
+                         .chunk_bytes = CHUNK_BYTES_DEFAULT,
+                         .stripe_count = 1,
+                         .to = INO_ROOT.value,
+                         .to_index = number << 12};
+}
+
 static int make_prepare(struct meta_bench *bench, uint32_t ost, uint64_t number) {
-    const struct half half = {.format = META_FORMAT,
-                              .kind = HALF_MAKE,
-                              .mode = 040755,
-                              .chunk_bytes = CHUNK_BYTES_DEFAULT,
-                              .stripe_count = 1,
-                              .to = INO_ROOT.value,
-                              .to_index = number << 12};
+    const struct half half = half_of_make(number);
 
     return half_prepare(bench, ost, number, &half);
 }
@@ -427,6 +437,20 @@ static void half_abort(struct meta_bench *bench, uint32_t ost, uint64_t number) 
         .below_term = 1,
         .below_number = 1};
     assert_int_equal(bench_run(bench, &call), 0);
+}
+
+/* Its abort may have passed it, where it has waited for room: nothing would end it. */
+static void test_a_prepare_that_was_given_up_promises_nothing(void **state) {
+    const struct bench_options options = {.seed = 66};
+    struct meta_bench *bench = bench_new(&options);
+    const struct half half = half_of_make(1);
+
+    (void)state;
+    assert_int_equal(half_prepare_until(bench, 0, 1, &half, 1), -ERR_TIMED_OUT);
+    assert_int_equal(bench->group->promises.count, 0);
+    assert_int_equal(make_prepare(bench, 0, 2), 0);
+    assert_int_equal(bench->group->promises.count, 1);
+    bench_free(bench);
 }
 
 /* A create from before a start, which memory has lost, meets a promise about its file: it goes on
@@ -670,6 +694,7 @@ int main(void) {
         cmocka_unit_test(test_participant_is_full),
         cmocka_unit_test(test_only_a_link_asks_for_the_size),
         cmocka_unit_test(test_looks_leave_room),
+        cmocka_unit_test(test_a_prepare_that_was_given_up_promises_nothing),
         cmocka_unit_test(test_prepares_leave_room),
         cmocka_unit_test(test_commits_leave_room),
         cmocka_unit_test(test_commits_leave_room_behind_a_start),
