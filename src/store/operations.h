@@ -29,8 +29,8 @@ void ost_log(struct ost *ost, const char *format, ...) PRINTF_LIKE(2, 3);
 
 /* request.c: answers all finished requests, behind the seal. */
 void requests_answer(struct ost *ost);
-/* Of a target that serves nothing any more: what each call is answered, of which some mean a damaged
- * chunk, and that the target lives. 0 stays. */
+/* Of a target that serves nothing any more: what each call is answered, as the error itself may
+ * mean a damaged chunk, and that the target lives. 0 stays. */
 int ost_failure_told(int failure);
 /* In a step that a tick began: ends those that their callers have given up. */
 void requests_give_up(struct ost *ost);

@@ -281,7 +281,7 @@ void workload_client_gone(struct workload *workload, struct node *node) {
         asker->questions[k].grown = NULL;
     }
     asker->busy = 0;
-    asker->late = false; /* What it kept is gone, and ends with its session; another may not begin. */
+    asker->late = false; /* What it kept ends with its session; another one may not begin. */
     memset(asker->handles, 0, sizeof asker->handles);
 }
 
