@@ -291,6 +291,19 @@ def a_mount_that_the_kernel_refuses_is_told(nodes):
         first.stop()
 
 
+def ends_beside(node, threads, over):
+    """By SIGTERM, while these are at work, until they are told that it is over."""
+    for thread in threads:
+        thread.start()
+    os.kill(node.process(), signal.SIGTERM)
+    try:
+        wait_until(lambda: node.process() is None, "that the daemon has ended")
+    finally:
+        over.set()
+    for thread in threads:
+        thread.join()
+
+
 def a_stop_beside_verbs_is_clean(nodes):
     """Of those who look at the mount of its process meanwhile."""
     first = nodes.first
@@ -305,15 +318,7 @@ def a_stop_beside_verbs_is_clean(nodes):
                     control_says(first, "status", "--own")
 
         askers = [threading.Thread(target=ask, daemon=True) for _ in range(8)]
-        for asker in askers:
-            asker.start()
-        os.kill(first.process(), signal.SIGTERM)
-        try:
-            wait_until(lambda: first.process() is None, f"that the daemon has ended, turn {turn}")
-        finally:
-            over.set()
-        for asker in askers:
-            asker.join()
+        ends_beside(first, askers, over)
         with open(first.path("shoal.log"), encoding="utf-8") as file:
             stops = file.read().count("stopped, all of it is on disk")
         expect(stops == turn + 1, f"turn {turn}: not a clean end")
@@ -531,7 +536,7 @@ def a_stop_amid_the_scrub_ends(nodes):
     Configured(first).mounts("inside", 60)
     for number in range(SCRUBBED_FILES):
         put(os.path.join(first.mount, f"file{number}"), 64 * clusters.KIB)
-    for turn in range(SCRUBS):
+    for _ in range(SCRUBS):
         first.kill()
         clusters.unmount(first.mount)
         first.start()
@@ -545,15 +550,7 @@ def a_stop_amid_the_scrub_ends(nodes):
                     os.fsync(file.fileno())
 
         writers = [threading.Thread(target=load, args=(number,)) for number in range(8)]
-        for writer in writers:
-            writer.start()
-        os.kill(first.process(), signal.SIGTERM)
-        try:
-            wait_until(lambda: first.process() is None, f"that the daemon has ended, turn {turn}")
-        finally:
-            over.set()
-        for writer in writers:
-            writer.join()
+        ends_beside(first, writers, over)
         first.start()
 
 

@@ -7,6 +7,7 @@
 #include "meta/look.h"
 #include "meta/meta_format.h"
 #include "meta/promise.h"
+#include "half_of_make.h"
 #include "meta_bench.h"
 #include <stdlib.h>
 #include <string.h>
@@ -410,16 +411,6 @@ static int half_prepare(struct meta_bench *bench, uint32_t ost, uint64_t number,
 }
 
 /* A directory is to be made. */
-static struct half half_of_make(uint64_t number) {
-    return (struct half){.format = META_FORMAT,
-                         .kind = HALF_MAKE,
-                         .mode = 040755,
-                         .chunk_bytes = CHUNK_BYTES_DEFAULT,
-                         .stripe_count = 1,
-                         .to = INO_ROOT.value,
-                         .to_index = number << 12};
-}
-
 static int make_prepare(struct meta_bench *bench, uint32_t ost, uint64_t number) {
     const struct half half = half_of_make(number);
 

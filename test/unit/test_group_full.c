@@ -6,6 +6,7 @@
 #include "meta/look.h"
 #include "meta/meta_format.h"
 #include "meta/move.h"
+#include "half_of_make.h"
 #include "meta_bench.h"
 
 enum { SETTLES_MAX = 5000, SETTLE_WITHIN_S = 10, PROMISED = 20, MADE_MAX = 2000 };
@@ -230,13 +231,7 @@ static int prepare(struct meta_bench *bench, uint64_t number, const struct half 
 }
 
 static int make_prepare(struct meta_bench *bench, uint64_t number) {
-    const struct half half = {.format = META_FORMAT,
-                              .kind = HALF_MAKE,
-                              .mode = 040755,
-                              .chunk_bytes = CHUNK_BYTES_DEFAULT,
-                              .stripe_count = 1,
-                              .to = INO_ROOT.value,
-                              .to_index = number << 12};
+    const struct half half = half_of_make(number);
 
     return prepare(bench, number, &half);
 }

@@ -5,6 +5,7 @@
 #include "meta/half_format.h"
 #include "meta/look.h"
 #include "meta/turns.h"
+#include "half_of_make.h"
 #include "meta_bench.h"
 
 enum { SLOTS = 32768, LOST_MANY = 200, TERM = 1, COMMITS_MAX = 2 };
@@ -371,13 +372,7 @@ static void there_step(struct actor *actor, struct message *first) {
 
 /* A child of the root, which the group makes as others ask it to. */
 static struct ino child_make(struct there *there, uint64_t number) {
-    const struct half half = {.format = META_FORMAT,
-                              .kind = HALF_MAKE,
-                              .mode = 040755,
-                              .chunk_bytes = CHUNK_BYTES_DEFAULT,
-                              .stripe_count = 1,
-                              .to = INO_ROOT.value,
-                              .to_index = number << 12};
+    const struct half half = half_of_make(number);
     struct meta_bench *bench = there->bench;
     uint8_t participant[8];
     struct call call;

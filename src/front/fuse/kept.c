@@ -1,15 +1,10 @@
 /* Which version of each file the kernel's pages are of. */
 #include "front/fuse/kept.h"
+#include "front/fuse/mix.h"
 #include <stdlib.h>
 
 /* As many files as a machine has small ones in its page cache: 32 MiB where all of it is used. */
 enum { SLOT_COUNT = 1 << 22 };
-
-static uint64_t mix(uint64_t word) {
-    word ^= word >> 32;
-    word *= UINT64_C(0x9e3779b97f4a7c15);
-    return word ^ word >> 29;
-}
 
 static _Atomic uint64_t *slot_of(const struct kept_table *table, uint64_t ino) {
     return &table->slots[mix(ino) % SLOT_COUNT];

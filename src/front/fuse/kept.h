@@ -12,7 +12,9 @@
  *
  *     slot by inode number: mark of (number, version, size, times), 0: none
  *
- * Inodes that share a slot only have more dropped. What a mount changes itself the kernel drops.
+ * The version alone would do, but that one which power took from its server may come again where
+ * the clock was set back. Inodes that share a slot only have more dropped. What a mount changes
+ * itself the kernel drops.
  * Thread: any.  Memory: one table, taken at init, of which only what is used is resident. */
 #pragma once
 #include "base/err.h"

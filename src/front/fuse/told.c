@@ -1,14 +1,9 @@
 /* What the kernel was told last of attributes. */
 #include "front/fuse/told.h"
+#include "front/fuse/mix.h"
 #include <stdlib.h>
 
 enum { SLOT_COUNT = 8192, UNKNOWN = 1 };
-
-static uint64_t mix(uint64_t word) {
-    word ^= word >> 32;
-    word *= UINT64_C(0x9e3779b97f4a7c15);
-    return word ^ word >> 29;
-}
 
 static struct told_slot *slot_of(const struct told_table *table, uint64_t ino) {
     return &table->slots[mix(ino) % SLOT_COUNT];
