@@ -59,6 +59,7 @@ struct desk *desk_new(void) {
         .entry_timeout_ns = NS_PER_S,
         .attributes_timeout_ns = NS_PER_S / 2,
         .thread_count = 1,
+        .memory_bytes = 1 << 30,
     };
 
     desk->env_ops.now_ns = desk_now_ns;

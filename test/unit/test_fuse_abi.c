@@ -2,6 +2,7 @@
  * them up to its version. */
 #include "unit.h"
 #include "front/fuse/fuse_abi_body.h"
+#include "front/fuse/fuse_abi_forget.h"
 #include "front/fuse/ops.h"
 #include <sys/stat.h>
 #include <linux/fuse.h>
@@ -154,6 +155,9 @@ static void test_data_and_lists(void **state) {
     SAME_PLACE(abi_invalidate_inode, offset, fuse_notify_inval_inode_out, off);
     SAME_PLACE(abi_invalidate_inode, length, fuse_notify_inval_inode_out, len);
     assert_int_equal(sizeof(struct abi_close_in), sizeof(struct fuse_flush_in));
+    assert_int_equal(sizeof(struct abi_forget_in), sizeof(struct fuse_forget_in));
+    assert_int_equal(sizeof(struct abi_forget_batch_in), sizeof(struct fuse_batch_forget_in));
+    assert_int_equal(sizeof(struct abi_forget_one), sizeof(struct fuse_forget_one));
     SAME_SIZE(abi_statfs_out, fuse_statfs_out);
     assert_int_equal(offsetof(struct abi_statfs_out, block_bytes),
                      offsetof(struct fuse_kstatfs, bsize));

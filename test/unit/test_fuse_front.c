@@ -1,5 +1,6 @@
 /* What the FUSE front-end decides: page cache or not, set-id bits, groups, durability, handles. */
 #include "unit.h"
+#include "front/fuse/fuse_abi_forget.h"
 #include "fuse_desk.h"
 #include <errno.h>
 #include <grp.h>
@@ -287,6 +288,117 @@ static void test_pages_that_are_kept(void **state) {
     assert_false(open_keeps(desk, &late));
     assert_int_equal(desk_release(desk, open.handle), 0);
     assert_true(open_keeps(desk, &late));
+}
+
+enum { SAMPLE_BYTES = 50 << 10, SAMPLES = 6 };
+
+static uint32_t open_flags(struct desk *desk, uint64_t ino, uint32_t flags, uint64_t *ret_handle) {
+    struct abi_open_out open;
+
+    assert_int_equal(desk_open(desk, ino, flags, &open), 0);
+    *ret_handle = open.handle;
+    return open.flags & (ABI_OPEN_DIRECT | ABI_OPEN_KEEP_CACHE | ABI_OPEN_NO_FLUSH);
+}
+
+/* Opens a file, reads so much of it, and closes it; the open's flags. */
+static uint32_t read_sample(struct desk *desk, uint64_t ino, uint32_t bytes) {
+    struct abi_read_in in = {.size = bytes};
+    uint32_t flags = open_flags(desk, ino, READ_ONLY, &in.handle);
+
+    assert_true(flags & ABI_OPEN_NO_FLUSH);
+    assert_int_equal(desk_run(desk, &(struct desk_request){.opcode = 15,
+                                                           .nodeid = ino,
+                                                           .body = &in,
+                                                           .body_bytes = sizeof(in)}),
+                     0);
+    assert_int_equal(desk_release(desk, in.handle), 0);
+    return flags & ~(uint32_t)ABI_OPEN_NO_FLUSH;
+}
+
+static void forget(struct desk *desk, uint64_t ino) {
+    const struct abi_forget_in in = {.lookup_count = 1};
+    unsigned replies = desk->reply_count;
+
+    desk_run_bytes(desk, desk_lay(desk, &(struct desk_request){.opcode = OPCODE_FORGET,
+                                                               .nodeid = ino,
+                                                               .body = &in,
+                                                               .body_bytes = sizeof(in)}));
+    assert_int_equal(desk->reply_count, replies);
+}
+
+/* Of a batch only what is there counts, whatever it says. */
+static void forget_batch(struct desk *desk, uint64_t ino, uint32_t count, size_t bytes) {
+    const struct {
+        struct abi_forget_batch_in in;
+        struct abi_forget_one ones[2];
+    } body = {{.count = count}, {{.nodeid = 1, .lookup_count = 1}, {ino, 1}}};
+    unsigned replies = desk->reply_count;
+
+    desk_run_bytes(desk, desk_lay(desk, &(struct desk_request){.opcode = OPCODE_BATCH_FORGET,
+                                                               .body = &body,
+                                                               .body_bytes = bytes}));
+    assert_int_equal(desk->reply_count, replies);
+}
+
+/* Who reads files whole reads a new one past the kernel's pages, what he has seen before by them,
+ * and then what is there; who takes them piece by piece by pages. */
+static void test_files_that_are_read_whole(void **state) {
+    struct desk *desk = *state;
+    struct shoal_request size = {
+        .operation = SHOAL_SETATTR, .set = SHOAL_SET_SIZE, .attributes.size = SAMPLE_BYTES};
+    char name[] = "0";
+    uint64_t inos[SAMPLES], handle, writer;
+
+    for (unsigned i = 0; i < SAMPLES; i++, name[0]++) {
+        assert_int_equal(desk_create(desk, name, 0755, &handle), 0);
+        assert_int_equal(desk_release(desk, handle), 0);
+        size.ino = inos[i] = desk_ino(desk, name);
+        assert_int_equal(shoal_run(desk->client, &size), 0);
+    }
+    desk->pid = 7;
+    assert_int_equal(read_sample(desk, inos[0], SAMPLE_BYTES), 0);
+    assert_int_equal(read_sample(desk, inos[1], SAMPLE_BYTES), 0);
+    assert_int_equal(read_sample(desk, inos[1], SAMPLE_BYTES), ABI_OPEN_KEEP_CACHE);
+    assert_int_equal(read_sample(desk, inos[2], SAMPLE_BYTES), ABI_OPEN_DIRECT);
+    assert_int_equal(read_sample(desk, inos[2], SAMPLE_BYTES), 0);
+    assert_int_equal(read_sample(desk, inos[2], SAMPLE_BYTES), ABI_OPEN_KEEP_CACHE);
+
+    /* The inode goes, and its pages. */
+    forget(desk, inos[2]);
+    assert_int_equal(read_sample(desk, inos[2], SAMPLE_BYTES), 0);
+    assert_int_equal(read_sample(desk, inos[2], SAMPLE_BYTES), ABI_OPEN_KEEP_CACHE);
+    forget_batch(desk, inos[2], 2, sizeof(struct abi_forget_batch_in) + 8);
+    forget_batch(desk, inos[2], 1, sizeof(struct abi_forget_batch_in) + 32);
+    forget_batch(desk, inos[2], UINT32_MAX, sizeof(struct abi_forget_batch_in));
+    forget_batch(desk, inos[2], UINT32_MAX, 4);
+    forget_batch(desk, inos[2], UINT32_MAX, sizeof(struct abi_forget_batch_in) + 16);
+    assert_int_equal(read_sample(desk, inos[2], SAMPLE_BYTES), ABI_OPEN_KEEP_CACHE);
+    forget_batch(desk, inos[2], UINT32_MAX, sizeof(struct abi_forget_batch_in) + 32);
+    assert_int_equal(read_sample(desk, inos[2], SAMPLE_BYTES), 0);
+
+    /* A program shares its pages with others, and what is being written to is direct. */
+    assert_int_equal(open_flags(desk, inos[3], READ_ONLY | LINUX_EXECUTE, &handle),
+                     ABI_OPEN_NO_FLUSH);
+    assert_int_equal(desk_release(desk, handle), 0);
+    assert_int_equal(open_flags(desk, inos[2], READ_WRITE, &writer), ABI_OPEN_DIRECT);
+    assert_int_equal(read_sample(desk, inos[2], SAMPLE_BYTES), ABI_OPEN_DIRECT);
+    assert_int_equal(desk_release(desk, writer), 0);
+    assert_int_equal(read_sample(desk, inos[2], SAMPLE_BYTES), ABI_OPEN_KEEP_CACHE);
+
+    /* Each thread has its own way, and changes it with the first file that shows another. */
+    desk->pid++;
+    assert_int_equal(read_sample(desk, inos[3], 4096), 0);
+    desk->pid--;
+    assert_int_equal(read_sample(desk, inos[4], 4096), ABI_OPEN_DIRECT);
+    assert_int_equal(read_sample(desk, inos[5], 4096), 0);
+    desk->front.features.direct = false;
+    desk->pid += 2;
+    for (unsigned i = 0; i < 3; i++) {
+        size.ino = inos[5];
+        size.attributes.size++;
+        assert_int_equal(shoal_run(desk->client, &size), 0);
+        assert_int_equal(read_sample(desk, inos[5], SAMPLE_BYTES), 0);
+    }
 }
 
 /* A write without privilege clears the bits before it takes effect, and asks for the mode once. */
@@ -829,6 +941,7 @@ int main(void) {
         DESK_TEST(test_lookup_by_number),
         DESK_TEST(test_open_meets_what_others_changed),
         DESK_TEST(test_pages_that_are_kept),
+        DESK_TEST(test_files_that_are_read_whole),
         DESK_TEST(test_write_clears_set_id),
         DESK_TEST(test_failing_to_clear_refuses_the_write),
         DESK_TEST(test_allocation_clears_set_id),

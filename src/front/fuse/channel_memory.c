@@ -2,6 +2,7 @@
 #include "front/fuse/channel_memory.h"
 #include <errno.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
@@ -31,4 +32,11 @@ bool channel_memory_populate(void *memory, size_t bytes) {
 
 void channel_memory_unmap(void *memory, size_t bytes) {
     (void)munmap(memory, bytes);
+}
+
+uint64_t channel_memory_of_machine(void) {
+    long pages = sysconf(_SC_PHYS_PAGES);
+    long page_bytes = sysconf(_SC_PAGESIZE);
+
+    return pages > 0 && page_bytes > 0 ? (uint64_t)pages * (uint64_t)page_bytes : 0;
 }

@@ -27,7 +27,7 @@ int front_init(struct front *front, const struct front_options *options) {
     if (r == 0)
         r = told_table_init(&front->told);
     if (r == 0)
-        r = kept_table_init(&front->kept);
+        r = kept_table_init(&front->kept, options->memory_bytes);
     if (r == 0) {
         front->statistics = calloc(options->thread_count, sizeof(*front->statistics));
         r = front->statistics ? 0 : -ERR_NO_MEMORY;

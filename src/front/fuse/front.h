@@ -66,6 +66,7 @@ struct front_options {
     uint64_t entry_timeout_ns;
     uint64_t attributes_timeout_ns;
     unsigned thread_count;
+    uint64_t memory_bytes; /* of the machine */
 };
 
 /* -ERR_NO_MEMORY. features are the caller's to fill in. */

@@ -1,5 +1,6 @@
 /* The FUSE front-end: a mount, from its options to its end. */
 #include "front/fuse/fuse.h"
+#include "front/fuse/channel_memory.h"
 #include "front/fuse/channel_mount.h"
 #include "front/fuse/channel_thread.h"
 #include "front/fuse/channel_uring.h"
@@ -151,6 +152,7 @@ static int front_start(struct fuse_mount *mount, struct fuse_problem *problem) {
         .entry_timeout_ns = options->entry_timeout_ns,
         .attributes_timeout_ns = options->attributes_timeout_ns,
         .thread_count = mount_threads(options),
+        .memory_bytes = channel_memory_of_machine(),
     };
     int r = front_init(&mount->front, &front);
 

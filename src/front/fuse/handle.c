@@ -37,6 +37,7 @@ struct handle *handle_take(struct handle_table *table, uint32_t uid) {
     handle = &table->handles[index];
     handle->uid = uid;
     handle->file = NULL;
+    kept_use_none(&handle->pages);
     return handle;
 }
 

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/index_pool.h"
 #include "base/user_shares.h"
+#include "front/fuse/kept.h"
 #include <shoal/shoal.h>
 
 struct handle {
@@ -14,10 +15,10 @@ struct handle {
     uint64_t ino;
     uint32_t uid; /* who has opened it */
     bool writable;
-    bool counted;                /* among the writers of its file */
-    bool synchronous;            /* opened with O_SYNC or O_DSYNC */
-    bool direct;                 /* the kernel keeps out of what is read and written */
-    _Atomic uint64_t dropped;    /* kept.h: mark of what its open dropped pages for; 0: noted */
+    bool counted;     /* among the writers of its file */
+    bool synchronous; /* opened with O_SYNC or O_DSYNC */
+    bool direct;      /* the kernel keeps out of what is read and written */
+    struct kept_use pages;
     _Atomic uint32_t set_id;     /* see front.h, set_id_change */
     _Atomic uint32_t generation; /* odd while open */
 };

@@ -25,7 +25,8 @@ enum fuse_op_stage {
     STAGE_RELEASE, /* close again what was opened */
 };
 
-fuse_op_fn fuse_op_silent, fuse_op_nothing, fuse_op_unknown, fuse_op_interrupt, fuse_op_ioctl;
+fuse_op_fn fuse_op_silent, fuse_op_forget, fuse_op_forget_batch;
+fuse_op_fn fuse_op_nothing, fuse_op_unknown, fuse_op_interrupt, fuse_op_ioctl;
 fuse_op_fn fuse_op_lookup, fuse_op_readlink, fuse_op_symlink, fuse_op_mknod, fuse_op_mkdir,
     fuse_op_unlink, fuse_op_rmdir, fuse_op_rename, fuse_op_rename2, fuse_op_link,
     fuse_op_entry_finish, fuse_op_data_finish;

@@ -2,14 +2,6 @@
 #include "front/fuse/ops.h"
 #include <errno.h>
 
-static void pages_note(struct fuse_request *request) {
-    struct handle *handle = request->handle;
-    uint64_t mark = atomic_load_explicit(&handle->dropped, memory_order_relaxed);
-
-    if (mark != 0 && atomic_compare_exchange_strong(&handle->dropped, &mark, 0))
-        kept_note(&request->front->kept, handle->ino, mark);
-}
-
 int fuse_op_read(struct fuse_request *request) {
     const struct abi_read_in *in = request_body(request);
     int r = request_prepare_handle(request, SHOAL_READ, in->handle);
@@ -18,7 +10,8 @@ int fuse_op_read(struct fuse_request *request) {
         return r;
     if (in->size > request->front->features.write_bytes_max)
         return -EINVAL;
-    pages_note(request);
+    kept_use_read(&request->front->kept, &request->handle->pages, request->handle->ino, in->offset,
+                  in->size);
     request->shoal.offset = in->offset;
     request->shoal.data = request_payload(request);
     request->shoal.size = in->size;

@@ -1,10 +1,29 @@
 /* Operations on names, and those that we refuse. */
+#include "front/fuse/fuse_abi_forget.h"
 #include "front/fuse/ops.h"
 #include <errno.h>
 #include <string.h>
 
 int fuse_op_silent(struct fuse_request *request) {
     (void)request;
+    return VERDICT_SILENT;
+}
+
+/* It has no reply, so one that says less than it should is passed over. */
+int fuse_op_forget(struct fuse_request *request) {
+    if (request->in_bytes >= sizeof(struct abi_in_header) + sizeof(struct abi_forget_in))
+        kept_forget(&request->front->kept, request_header(request)->nodeid);
+    return VERDICT_SILENT;
+}
+
+int fuse_op_forget_batch(struct fuse_request *request) {
+    const struct abi_forget_batch_in *in = request_body(request);
+    const struct abi_forget_one *one = (const void *)(in + 1);
+    size_t bytes = request->in_bytes - sizeof(struct abi_in_header);
+    size_t there = bytes >= sizeof(*in) ? (bytes - sizeof(*in)) / sizeof(*one) : 0;
+
+    for (size_t i = 0; i < there && i < in->count; i++)
+        kept_forget(&request->front->kept, one[i].nodeid);
     return VERDICT_SILENT;
 }
 

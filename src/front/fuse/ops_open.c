@@ -9,7 +9,7 @@
  *     opened by execve                          cached
  *     read only, above 1 MiB                    direct
  *     read only, while it has writers           direct, where writes are parallel
- *     read only, else                           cached, dropped at each open
+ *     read only, else                           cached or direct, as kept.h says
  *
  * A parallel write keeps cached opens of its file waiting, in the kernel and deaf to signals, and
  * its program can make it last: by a buffer in memory that does not come, from a file system of its
@@ -98,35 +98,39 @@ static uint32_t linux_flags_of(const struct fuse_request *request, uint32_t *ret
     return is_create(request) ? create->flags : open->flags;
 }
 
+static uint32_t direct_flags_of(const struct features *features) {
+    return features->parallel_writes ? ABI_OPEN_DIRECT | ABI_OPEN_PARALLEL_WRITES : ABI_OPEN_DIRECT;
+}
+
+/* Of one that only reads, and need not be direct. */
+static uint32_t pages_flags_of(const struct fuse_request *request, uint32_t linux_flags) {
+    struct front *front = request->front;
+    bool may_pass = front->features.direct && !(linux_flags & LINUX_EXECUTE);
+
+    switch (kept_use_begin(&front->kept, &request->handle->pages, &request->shoal.attributes,
+                           request_header(request)->pid, may_pass)) {
+    case KEPT_PAST:
+        return direct_flags_of(&front->features);
+    case KEPT_THERE:
+        return ABI_OPEN_KEEP_CACHE;
+    default:
+        return 0;
+    }
+}
+
 static uint32_t reply_flags_of(const struct fuse_request *request, uint32_t linux_flags) {
     const struct features *features = &request->front->features;
     bool large =
         request->shoal.attributes.size > CACHED_BYTES_MAX && !(linux_flags & LINUX_EXECUTE);
     bool held = features->parallel_writes &&
                 handle_has_writers(&request->front->handles, request->handle->ino);
-    uint32_t flags = 0;
 
-    if (!request->handle->writable)
-        flags |= ABI_OPEN_NO_FLUSH;
     if (features->direct &&
-        (request->handle->writable || (linux_flags & LINUX_DIRECT) || large || held)) {
-        flags |= ABI_OPEN_DIRECT;
-        if (features->parallel_writes)
-            flags |= ABI_OPEN_PARALLEL_WRITES;
-    }
-    return flags;
-}
-
-/* Pages of what the file is now needn't be read anew. */
-static uint32_t kept_flags_of(const struct fuse_request *request, uint32_t flags) {
-    struct kept_table *kept = &request->front->kept;
-    struct handle *handle = request->handle;
-    bool cached = !handle->writable && !(flags & ABI_OPEN_DIRECT);
-    uint64_t mark = cached ? kept_mark(&request->shoal.attributes) : 0;
-    bool is_kept = kept_is(kept, handle->ino, mark);
-
-    atomic_store_explicit(&handle->dropped, is_kept ? 0 : mark, memory_order_relaxed);
-    return is_kept ? ABI_OPEN_KEEP_CACHE : 0;
+        (request->handle->writable || (linux_flags & LINUX_DIRECT) || large || held))
+        return direct_flags_of(features) | (request->handle->writable ? 0 : ABI_OPEN_NO_FLUSH);
+    if (request->handle->writable)
+        return 0;
+    return pages_flags_of(request, linux_flags) | ABI_OPEN_NO_FLUSH;
 }
 
 static int close_again(struct fuse_request *request, int error) {
@@ -148,7 +152,6 @@ static int reply_open(struct fuse_request *request) {
     if (request->op->start != fuse_op_opendir) {
         linux_flags = linux_flags_of(request, &open_flags);
         flags = reply_flags_of(request, linux_flags);
-        flags |= kept_flags_of(request, flags);
     }
     if (is_create(request)) {
         struct abi_create_out *create = request_reply_body(request, sizeof(*create));
@@ -222,6 +225,7 @@ int fuse_op_release(struct fuse_request *request) {
     int r = request_prepare_handle(request, SHOAL_RELEASE, in->handle);
 
     if (r == VERDICT_SUBMIT) {
+        kept_use_end(&request->front->kept, &request->handle->pages);
         handle_put(&request->front->handles, request->handle);
         request->handle = NULL;
     }

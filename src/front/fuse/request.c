@@ -70,6 +70,14 @@ int request_prepare_handle(struct fuse_request *request, enum shoal_operation op
     return VERDICT_SUBMIT;
 }
 
+/* Past the kernel's pages a program asks for as much as it has room for. */
+static size_t reads_bytes(const struct fuse_request *request, const struct abi_read_in *read) {
+    struct handle *handle = handle_find(&request->front->handles, read->handle);
+
+    return handle && handle->pages.way == KEPT_PAST ? MIN(read->size, handle->pages.whole_bytes)
+                                                    : read->size;
+}
+
 static bool moves_more(const struct fuse_request *request, size_t in_bytes, size_t read_bytes) {
     const struct abi_in_header *header = request_header(request);
     const void *body = request_body(request);
@@ -83,7 +91,7 @@ static bool moves_more(const struct fuse_request *request, size_t in_bytes, size
 
     static_assert(offsetof(struct abi_read_in, size) == offsetof(struct abi_write_in, size),
                   "read alike");
-    return (op->start == fuse_op_read && read->size > read_bytes) ||
+    return (op->start == fuse_op_read && reads_bytes(request, read) > read_bytes) ||
            (op->start == fuse_op_write && read->size > WRITE_LARGE_BYTES) ||
            (op->start == fuse_op_fallocate && allocate->length > WRITE_LARGE_BYTES) ||
            ((op->start == fuse_op_copy || op->start == fuse_op_copy_64) &&
@@ -313,7 +321,7 @@ static bool request_begin(struct fuse_request *request, size_t in_bytes) {
     int verdict;
 
     request_reset(request, in_bytes);
-    verdict = request->op->start == fuse_op_silent ? VERDICT_SILENT : request_decode(request);
+    verdict = request->op->flags & OP_SILENT ? 0 : request_decode(request);
     if (verdict == 0)
         verdict = request->op->start(request);
     request_proceed(request, verdict);

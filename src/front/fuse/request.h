@@ -20,7 +20,7 @@ enum verdict {
     VERDICT_WAIT = 3,   /* somebody has it, and starts it again */
 };
 
-enum { OP_CALLER = 1, OP_QUIET = 2 };
+enum { OP_CALLER = 1, OP_QUIET = 2, OP_SILENT = 4 };
 
 struct fuse_request;
 typedef int fuse_op_fn(struct fuse_request *request);
