@@ -27,7 +27,8 @@ struct shoal_identity {
 };
 
 struct shoal_attributes {
-    uint64_t ino, size, bytes_used, version; /* version: another after each change; 0: not known */
+    uint64_t ino, size, bytes_used;
+    uint64_t version; /* as an open tells it: another after each change of what is stored; else 0 */
     int64_t atime_ns, mtime_ns, ctime_ns, btime_ns;
     uint32_t mode, uid, gid, nlink, rdev, generation;
 };

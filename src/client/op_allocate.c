@@ -265,6 +265,9 @@ static void allocate_pass(struct operation *operation) {
         allocate_undone(operation);
         return;
     }
+    if (operation->what == SPACE_PUNCH || operation->what == SPACE_ZERO) {
+        file_wrote(operation->file, 0, operation->truncate_seq);
+    }
     if (operation->result) {
         allocate_note(operation);
     }

@@ -91,9 +91,11 @@ static void setattr_settled(struct operation *operation) {
 static void setattr_send(struct operation *operation) {
     const struct shoal_request *asked = operation_request(operation);
     const struct shoal_attributes *wanted = &asked->attributes;
+    const struct open_file *file = shard_find(operation->shard, operation->ino);
     struct call *call = operation_prepare(operation);
 
     operation->stage = SETATTR_ANSWERED;
+    operation->write_count = file ? file->write_count : 0;
     call->request.setattr = (struct setattr_request){
         .ino = operation->ino,
         .who = operation_who(operation),
@@ -120,7 +122,7 @@ static void setattr_answered(struct operation *operation) {
             file_see_truncated(file, &reply->attributes, &reply->capability);
         }
         if (asked->set & (SHOAL_SET_MTIME | SHOAL_SET_MTIME_NOW)) {
-            file->times_owed = false;
+            file->times_owed = file->times_owed && file->write_count != operation->write_count;
         }
         file_see(file, &reply->attributes);
     }

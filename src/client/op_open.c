@@ -148,11 +148,21 @@ static void open_close_late(struct operation *operation, struct shoal_file *hand
     late_keep(operation->shard, handle, &operation->errand.call);
 }
 
+/* A server that has lost the end of its log with its power has an earlier epoch again, and storage
+ * targets what was written since. */
+static uint64_t open_version(const struct operation *operation,
+                             const struct attributes *attributes) {
+    uint64_t term = atomic_load_explicit(&operation->errand.peer->term, memory_order_relaxed);
+
+    return attributes->epoch + term * UINT64_C(0x9e3779b97f4a7c15) | UINT64_C(1) << 63;
+}
+
 static void open_finish(struct operation *operation) {
     struct attributes attributes = operation->file->attributes;
 
     file_overlay(operation->file, &attributes);
     attributes_out(&attributes, &operation_request(operation)->attributes);
+    operation_request(operation)->attributes.version = open_version(operation, &attributes);
     operation_finish(operation, 0);
 }
 

@@ -168,6 +168,9 @@ static void write_chunks(struct operation *operation) {
     if (!data_advance(operation)) {
         return;
     }
+    if (operation->result && operation->next > operation->start) {
+        file_wrote(operation->file, 0, operation->truncate_seq); /* Some of it, maybe. */
+    }
     if (operation->result == -ERR_BAD_CAPABILITY &&
         operation->renewals++ < OPERATION_RENEWALS_MAX) {
         operation->stage = WRITE_START;

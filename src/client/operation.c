@@ -272,7 +272,6 @@ void attributes_out(const struct attributes *from, struct shoal_attributes *to) 
         .nlink = from->nlink,
         .rdev = from->rdev,
         .generation = from->generation,
-        .version = from->epoch,
     };
 }
 

@@ -335,6 +335,31 @@ def same_again(cluster, path, content):
         raise Failed(f"{path} is read again though nobody has changed it: {counts}")
 
 
+def what_a_dead_mount_has_written_is_seen(cluster):
+    """It has overwritten a part of a file and neither closed nor synced it: who has the file's pages
+    from before drops them once the dead mount's session has ended."""
+    with open(cluster.path("shoal.conf"), "a", encoding="ascii") as file:
+        file.write("[limits]\nsession_timeout_ms = 5000\n")
+    cluster.start()
+    there = other(cluster, "mount2")
+    cluster.mount_apart(there)
+    here, path = (os.path.join(place, "file") for place in (cluster.mount, there))
+    content = os.urandom(200 << 10)
+    with open(here, "wb") as file:
+        file.write(content)
+    same_again(cluster, path, content)
+    writer = os.open(here, os.O_WRONLY)
+    if os.pwrite(writer, b"x" * 4096, 8192) != 4096:
+        raise Failed("not all was written")
+    before = evictions(cluster)
+    os.kill(cluster.mount_process(cluster.mount), signal.SIGKILL)
+    wait_until(lambda: evictions(cluster) > before, "the dead mount's eviction")
+    fails_with(errno.ENOTCONN, lambda: os.close(writer))
+    content = content[:8192] + b"x" * 4096 + content[12288:]
+    wait_until(lambda: counted(cluster, "opens") == 0, "the end of what it had open")
+    same_again(cluster, path, content)
+
+
 def evictions(cluster):
     return counted(cluster, "evictions")
 
@@ -1018,7 +1043,7 @@ BOTH = [a_daemon_that_dies_is_a_pause, a_daemon_that_stops_is_a_pause, patience_
         a_mount_that_dies_is_made_anew, an_evicted_mount_begins_again,
         an_idle_mount_keeps_no_space, files_without_a_name_outlive_a_daemon,
         handles_are_good_at_other_mounts, mounts_see_each_other,
-        what_nobody_changed_is_kept,
+        what_nobody_changed_is_kept, what_a_dead_mount_has_written_is_seen,
         umount_ends_the_process]
 TESTS = [(test, {way: True}) for way in ("apart", "afar") for test in BOTH] + \
     [(test, {"apart": True}) for test in (verbs_find_the_cluster, what_cannot_be_is_refused,

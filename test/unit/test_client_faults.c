@@ -591,6 +591,74 @@ static void test_a_write_that_ends_late_leaves_nothing_behind_the_end(void **sta
     free(back);
 }
 
+static uint64_t version_by_open(struct bench *bench, struct shoal_file *file) {
+    struct shoal_request open = {
+        .operation = SHOAL_OPEN, .ino = ino_of(bench, file), .flags = SHOAL_OPEN_READ};
+
+    assert_int_equal(run(bench, &open), 0);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, open.file), 0);
+    return open.attributes.version;
+}
+
+/* What a write or a punch has changed before it failed is told like any change, so that nobody
+ * takes what he has of the file for all that there is. */
+static void test_what_failed_in_part_is_told(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *file = make(bench, "part", RW);
+    struct shoal_request punch = {.operation = SHOAL_ALLOCATE,
+                                  .file = file,
+                                  .flags = SHOAL_PUNCH_HOLE | SHOAL_KEEP_SIZE,
+                                  .size = 300000};
+    uint8_t *data = pattern(300000, 13);
+    uint64_t version, told;
+
+    assert_int_equal(put(bench, file, 0, data, 300000), 300000);
+    assert_int_equal(on_file(bench, SHOAL_FLUSH, file), 0);
+    version = version_by_open(bench, file);
+    assert_int_equal(version_by_open(bench, file), version);
+    for (unsigned i = 0; i < 2; i++) {
+        bench->cluster.osts[1].fail_opcode = i == 0 ? OP_CHUNK_WRITE : OP_CHUNK_SPACE;
+        bench->cluster.osts[1].fail_result = -ERR_IO;
+        bench->cluster.osts[1].fail_count = 100;
+        assert_int_equal(i == 0 ? put(bench, file, 0, data + 1, 299999) : run(bench, &punch), -EIO);
+        bench->cluster.osts[1].fail_count = 0;
+        assert_int_equal(on_file(bench, SHOAL_FLUSH, file), 0);
+        told = version_by_open(bench, file);
+        assert_int_not_equal(told, version);
+        version = told;
+    }
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    free(data);
+}
+
+/* A time that was set tells of what was written before, and of nothing that was written while its
+ * answer was on the way. */
+static void test_a_write_beside_a_time_is_told(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *file = make(bench, "timed", RW);
+    struct asked times = {.request = {.operation = SHOAL_SETATTR,
+                                      .set = SHOAL_SET_MTIME,
+                                      .ino = ino_of(bench, file)}};
+    uint8_t *data = pattern(300000, 13);
+    uint64_t version;
+
+    assert_int_equal(put(bench, file, 0, data, 300000), 300000);
+    assert_int_equal(on_file(bench, SHOAL_FLUSH, file), 0);
+    bench->cluster.mdt.hold = true;
+    start(bench, &times, times.request);
+    assert_int_equal(put(bench, file, 0, data + 1, 200000), 200000);
+    bench->cluster.mdt.hold = false;
+    toy_release(&bench->cluster.mdt, UINT32_MAX);
+    while (worker_run_one(&bench->cluster.worker)) {
+    }
+    assert_true(times.done);
+    version = version_by_open(bench, file);
+    assert_int_equal(on_file(bench, SHOAL_FLUSH, file), 0);
+    assert_int_not_equal(version_by_open(bench, file), version);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    free(data);
+}
+
 static void test_damaged_data_is_asked_for_twice(void **state) {
     struct bench *bench = *state;
     struct shoal_file *file = make(bench, "damaged", RW);
@@ -867,6 +935,8 @@ int main(void) {
         TEST(capabilities_that_are_new_are_tried_on),
         TEST(a_promise_that_cannot_begin_anew_is_taken_back),
         TEST(failed_write_leaves_nothing_behind_the_end),
+        TEST(what_failed_in_part_is_told),
+        TEST(a_write_beside_a_time_is_told),
         TEST(a_write_that_ends_late_leaves_nothing_behind_the_end),
         TEST(damaged_data_is_asked_for_twice),
         TEST(start_fails_whole),

@@ -13,6 +13,7 @@ struct fair_desk {
     struct env env;
     struct env_ops ops;
     struct fair fair;
+    struct front front; /* without handles */
     struct fuse_request requests[REQUESTS];
     uint8_t buffers[REQUESTS][2 * BUFFER_HEAD_BYTES];
     uint64_t number;
@@ -49,6 +50,7 @@ static struct fuse_request *request_of(struct fair_desk *desk, unsigned index, u
     struct fuse_request *request = &desk->requests[index];
     struct abi_in_header *header;
 
+    request->front = &desk->front;
     request->buffer = desk->buffers[index];
     request->head_bytes = BUFFER_PREFIX_BYTES;
     header = request_head(request);

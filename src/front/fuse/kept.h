@@ -16,9 +16,9 @@
  *
  *     slot by inode number: mark of (number, version, size, times) | size in pages | kept, 0: none
  *
- * The version alone would do, but that one which power took from its server may come again where
- * the clock was set back. Inodes that share a slot only have more dropped. What a mount changes
- * itself the kernel drops.
+ * The version tells the lives of its server apart, so that none comes again that power took; size
+ * and times are in the mark as they cost nothing. Inodes that share a slot only have more dropped.
+ * What a mount changes itself the kernel drops.
  *
  * Room is for pages of files that could be read past them: half of the memory at most. A READ of
  * what is kept says that the kernel has let its pages go, and takes their size from the room; an
