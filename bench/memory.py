@@ -79,7 +79,9 @@ def memory(bench):
                 cpu_us[where] = compare(bench, where, "uring", 1, OF_ONE, uring_budget)
                 if setting != "as it comes" or len(settings) == 1:
                     compare(bench, where, "uring", 8, OF_EIGHT, lambda _: ">= 1")
-    for over, budget in (("", "<= 1.5"), (", over io_uring", "<= 1.2")):
+    for over, channel, budget in (("", "/dev/fuse", "<= 1.5"),
+                                  (", over io_uring", "io_uring", "<= 1.2")):
+        bench.channel = channel
         settings_beside(bench, cpu_us, over, budget)
 
 

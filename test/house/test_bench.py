@@ -1,6 +1,7 @@
 """Shows that the figures of ./dev bench are the medians that they are said to be, that the page's
 table is made from them alone, and that the compared systems take turns."""
 
+import contextlib
 import json
 import os
 import signal
@@ -18,6 +19,7 @@ sys.dont_write_bytecode = True
 
 import figures
 import machine
+import memory
 import run
 import summary
 
@@ -251,6 +253,30 @@ class Page(unittest.TestCase):
     def test_the_program_leaves_the_page_alone_when_the_rows_are_none(self):
         for text in (json.dumps(ROWS)[:-9], '[{"name": "fast"}]', "[3]", "{}x"):
             self.assertEqual(self.program(text), (1, PAGE), text)
+
+
+class Memory(unittest.TestCase):
+    def setUp(self):
+        self.bench = types.SimpleNamespace(asked=None, channel=None, rows=[], runs=1, smoke=False)
+        self.bench.row = lambda name, *_: self.bench.rows.append((name, self.bench.channel))
+
+    def put(self, where, **values):
+        for name, value in values.items():
+            self.addCleanup(setattr, where, name, getattr(where, name))
+            setattr(where, name, value)
+
+    def test_what_a_setting_costs_is_told_of_its_channel(self):
+        def compare(bench, where, channel, *_):
+            bench.channel = {"dev": "/dev/fuse", "uring": "io_uring"}[channel]
+            return {"create": [1.0]}
+
+        self.put(machine, poll_read=lambda: 0, idle_polls=lambda _: contextlib.nullcontext(),
+                 uring_offered=lambda: contextlib.nullcontext(True))
+        self.put(memory, compare=compare)
+        memory.memory(self.bench)
+        self.assertEqual(self.bench.rows, [
+            ("in memory: create, 1 thread, CPU as it comes", "/dev/fuse"),
+            ("in memory, over io_uring: create, 1 thread, CPU as it comes", "io_uring")])
 
 
 class Place:
