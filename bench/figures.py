@@ -79,25 +79,29 @@ def load(path):
         return json.load(file)
 
 
-def key_of(row, name=None):
-    """What a limit is may say what the run met."""
-    return name or name_of(row), row["unit"], row["budget"]
-
-
 def merged(before, rows):
-    """The rows of before, each in its place, those measured again for theirs; new ones behind. One
-    whose channel was not noted is measured again by whichever channel."""
-    again = {key_of(row): row for row in rows}
-    anyhow = {key_of(row, row["name"]): key_of(row) for row in reversed(rows)}
+    """The rows of before, each in its place, and new ones behind. What has a name was measured
+    together, beside each of its limits, so all rows of a name over a channel give way to those
+    measured anew, whatever their budgets: each to that of the same limit, or to one whose limit is
+    told differently, as what a limit is may say what the run met; or it goes. One whose channel was
+    not noted is measured again by whichever channel."""
+    again = {(name_of(row), row["limit_is"]): row for row in rows}
+    names = {name for name, _ in again}
+    anyhow = {row["name"]: name_of(row) for row in reversed(rows)}
+    had = [(anyhow.get(row["name"], row["name"])
+            if "channel" not in row and row["name"] not in names else name_of(row),
+            row["limit_is"]) for row in before]
+    left = dict(again)
     kept = []
-    for row in before:
-        key = key_of(row)
-        if key not in again and "channel" not in row and key in anyhow:
-            key = anyhow[key]
-            if key not in again:
-                continue
-        kept.append(again.pop(key, row))
-    return kept + list(again.values())
+    for key, row in zip(had, before):
+        if key[0] not in names:
+            kept.append(row)
+            continue
+        if key not in again:
+            key = next((new for new in left if new[0] == key[0] and new not in had), None)
+        if key in left:
+            kept.append(left.pop(key))
+    return kept + list(left.values())
 
 
 def save(path, rows):

@@ -83,6 +83,24 @@ class Rows(unittest.TestCase):
         self.assertEqual(figures.merged(ROWS, [by_uring, by_dev]),
                          [ROWS[0], by_uring, *ROWS[2:], by_dev])
         self.assertEqual(figures.merged([by_dev, by_uring], [by_uring]), [by_dev, by_uring])
+
+    def test_rows_of_a_name_are_replaced_whatever_their_budgets_and_limits(self):
+        def of(limit_is, budget, channel="io_uring", name="slow"):
+            row = figures.row_of(name, "ops/s", [(13.0, 26.0)], limit_is, budget)
+            return {**row, "channel": channel} if channel else row
+
+        bare, through = of("bare", ">= 0.5"), of("another", ">= 1")
+        kept = [of("bare", ">= 1", name="slow, CPU"), of("tmpfs", ">= 1", channel="/dev/fuse")]
+        for before, now in (
+                ([of("bare", ">= 0.7"), of("bare", ">= 0.6")], [bare]),
+                ([of("tmpfs", ">= 0.8"), of("another, 19 files", ">= 1")], [bare, through]),
+                ([of("tmpfs", ">= 0.8"), of("bare", ">= 1"), of("it", "")], [through, bare]),
+                ([of("tmpfs", ">= 0.8", None), of("bare", "", None)], [bare])):
+            with self.subTest(before=before):
+                self.assertEqual(figures.merged(before + kept, now), now + kept)
+                self.assertEqual(figures.merged(now + kept, now), now + kept)
+        by_none = [of("bare", ">= 0.7", None), of("tmpfs", ">= 0.7", None)]
+        self.assertEqual(figures.merged(by_none, [of("bare", "", None)]), [of("bare", "", None)])
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "rows")
             self.assertEqual(figures.load(path), [])
