@@ -157,6 +157,7 @@ def afar(bench):
     place, bare = Afar(bench), bench.bare()
     try:
         place.start()
+        bench.channel = place.channel
         bare.start()
         for threads, dirs in ((1, 1), (8, 1), (1, 100), (8, 100)):
             names_rows(bench, (place, bare), threads, dirs)

@@ -157,6 +157,18 @@ class Mounted:
         self.rest()
 
 
+class Bare(Mounted):
+    """Our channel alone, over what channel() says at its start: any, dev or uring."""
+
+    def __init__(self, program, root, channel):
+        super().__init__("bare FUSE", [program, root], root)
+        self.asks = channel
+
+    def start(self):
+        self.words = self.words[:2] + ["channel=" + self.asks()]
+        return super().start()
+
+
 class Passthrough(Mounted):
     """libfuse's example passthrough_ll over the folder .source. Its options: the page cache as the
     kernel likes, names and attributes for 1 s, as ours."""

@@ -32,9 +32,10 @@ import mounts
 import names
 import nodes
 import planner
-from mounts import Cluster, Failed, Mounted, Passthrough, command, cpu_clock_s, cpu_s, up
+from mounts import Bare, Cluster, Failed, Passthrough, command, cpu_clock_s, cpu_s, up
 
 
+CHANNELS = {"/dev/fuse": "dev", "io_uring": "uring"}  # as they are asked for
 KILLS, KILLS_SEED = 100, 7
 KILLS_LOAD_S = (0.5, 2.0)  # at least, and so much more
 KILLS_LOADS = (("meta", "--files", "1000000", "--dirs", "100", "--phases", "create"),
@@ -117,10 +118,10 @@ class Bench:
             sizes["channel"] = self.asked
         return Cluster(self.shoal, self.folder("data"), self.folder("mount"), sizes)
 
-    def bare(self, channel="any"):
-        root = self.folder("mount")
-        return Mounted("bare FUSE", [self.program("bench_fuse_bare"), root, "channel=" + channel],
-                       root)
+    def bare(self, channel=None):
+        """None: over the channel that is asked for, else the one that ours was served by last."""
+        return Bare(self.program("bench_fuse_bare"), self.folder("mount"),
+                    lambda: channel or self.asked or CHANNELS.get(self.channel, "any"))
 
     def through(self):
         """libfuse's pass-through over a folder of the medium, or None."""

@@ -316,6 +316,8 @@ class Turns(unittest.TestCase):
         drop_caches = run.mounts.drop_caches
         self.addCleanup(setattr, run.mounts, "drop_caches", drop_caches)
         self.log = []
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
         run.mounts.drop_caches = lambda what: self.log.append(f"drop {what}")
         self.bench = types.SimpleNamespace(
             runs=2, take_turn=lambda place, once: run.Bench.take_turn(None, place, once))
@@ -338,6 +340,21 @@ class Turns(unittest.TestCase):
         with self.assertRaises(run.Failed):
             run.Bench.take_turns(self.bench, (Place("a", self.log),), once)
         self.assertEqual(self.log, ["drop 3", "start a", "rest a"])
+
+    def test_bare_fuse_goes_over_the_channel_of_ours(self):
+        """By what it says when it can't be started."""
+        bench = types.SimpleNamespace(asked=None, channel=None, program=lambda _: "/bin/false",
+                                      folder=lambda _: self.folder.name)
+        for asked, channel, wanted, word in ((None, None, None, "any"),
+                                             (None, "io_uring", None, "uring"),
+                                             (None, "/dev/fuse", None, "dev"),
+                                             ("dev", "io_uring", None, "dev"),
+                                             ("uring", None, "dev", "dev")):
+            bare = run.Bench.bare(bench, wanted)
+            bench.asked, bench.channel = asked, channel
+            with self.assertRaisesRegex(run.Failed, f"channel={word}$"):
+                bare.start()
+            bare.stop()
 
 
 if __name__ == "__main__":
