@@ -11,7 +11,8 @@ import shutil
 import subprocess
 import time
 
-from mounts import Failed, channel_logged, command, cpu_clock_s, forget, is_mounted, stopping
+from mounts import (Failed, channel_logged, command, cpu_clock_s, forget, is_mounted, mount_options,
+                    stopping)
 from nodes import free_port
 
 META = ("create", "stat", "open", "unlink")
@@ -47,6 +48,7 @@ class Afar:
         self.root = bench.folder("mount")
         self.addresses = [f"{host}:{free_port(host)}" for host in ("127.0.0.1", "127.0.0.2")]
         self.key, self.mount_key = (os.path.join(self.top, name) for name in ("key", "mount.key"))
+        self.asked = bench.asked
         self.is_made = False
         self.channel = None  # what the mount's requests come by
 
@@ -69,8 +71,8 @@ class Afar:
 
     def mount(self):
         log = os.path.join(self.top, "mount.log")
-        command([self.shoal, "mount", self.addresses[0], self.root, "--key", self.mount_key, "-o",
-                 "log=" + log])
+        command([self.shoal, "mount", self.addresses[0], self.root, "--key", self.mount_key,
+                 *mount_options(log, self.asked)])
         self.channel = channel_logged(log)
 
     def again(self):

@@ -267,6 +267,11 @@ class Cluster:
         shutil.rmtree(self.data, ignore_errors=True)
 
 
+def mount_options(log, channel):
+    """Of a mount by a process of its own: its log, and the channel that is asked for or None."""
+    return ["-o", f"log={log}" + (f",channel={channel}" if channel else "")]
+
+
 def channel_logged(path):
     """Of a mount by a process of its own, by its log."""
     with open(path, encoding="utf-8") as file:

@@ -12,7 +12,7 @@ import socket
 import subprocess
 import time
 
-from mounts import Failed, channel_logged, command, cpu_clock_s
+from mounts import Failed, channel_logged, command, cpu_clock_s, mount_options
 
 MDTS = 4
 THREADS = 8  # of programs, for each metadata target or in all
@@ -141,9 +141,10 @@ class Nodes:
                    "slots")
         mount_key = os.path.join(self.top, "mount.key")
         command([self.shoal, "key", "mount", self.key, mount_key])
-        command([self.shoal, "mount", self.addresses[0], self.root, "--key", mount_key, "-o",
-                 "log=" + os.path.join(self.top, "mount.log")])
-        self.bench.channel = channel_logged(os.path.join(self.top, "mount.log"))
+        log = os.path.join(self.top, "mount.log")
+        command([self.shoal, "mount", self.addresses[0], self.root, "--key", mount_key,
+                 *mount_options(log, self.bench.asked)])
+        self.bench.channel = channel_logged(log)
 
     def directory(self, number):
         return os.path.join(self.top, f"node{number}")

@@ -17,9 +17,11 @@ BENCH = os.path.join(ROOT, "bench")
 sys.path.insert(0, BENCH)
 sys.dont_write_bytecode = True
 
+import afar
 import figures
 import machine
 import memory
+import nodes
 import run
 import summary
 
@@ -340,6 +342,29 @@ class Turns(unittest.TestCase):
         with self.assertRaises(run.Failed):
             run.Bench.take_turns(self.bench, (Place("a", self.log),), once)
         self.assertEqual(self.log, ["drop 3", "start a", "rest a"])
+
+    def test_mounts_of_their_own_are_asked_for_the_channel(self):
+        asked = []
+        bench = types.SimpleNamespace(asked=None, channel=None, shoal="shoal",
+                                      folder=lambda name: os.path.join(
+                                          tempfile.mkdtemp(dir=self.folder.name), name))
+
+        def command(words):
+            asked.extend(words if words[1] == "mount" else [])
+
+        for of in (afar, nodes):
+            for name, value in (("command", command), ("channel_logged", lambda _: None)):
+                self.addCleanup(setattr, of, name, getattr(of, name))
+                setattr(of, name, value)
+        for wanted, channel in ((None, ""), ("dev", ",channel=dev"), ("uring", ",channel=uring")):
+            bench.asked = wanted
+            afar.Afar(bench).mount()
+            place = nodes.Nodes(bench)
+            place.addresses.append("127.0.0.1:1")
+            place.start(0)
+            options = [word for word in asked if word.startswith("log=")]
+            self.assertEqual([word.partition("mount.log")[2] for word in options], [channel] * 2)
+            asked.clear()
 
     def test_bare_fuse_goes_over_the_channel_of_ours(self):
         """By what it says when it can't be started."""
