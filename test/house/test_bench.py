@@ -18,6 +18,7 @@ sys.path.insert(0, BENCH)
 sys.dont_write_bytecode = True
 
 import afar
+import data
 import figures
 import machine
 import memory
@@ -273,6 +274,16 @@ class Page(unittest.TestCase):
     def test_the_program_leaves_the_page_alone_when_the_rows_are_none(self):
         for text in (json.dumps(ROWS)[:-9], '[{"name": "fast"}]', "[3]", "{}x"):
             self.assertEqual(self.program(text), (1, PAGE), text)
+
+
+class Commits(unittest.TestCase):
+    def test_processors_that_halt_are_woken_over_the_device(self):
+        self.addCleanup(setattr, machine, "poll_read", machine.poll_read)
+        for poll_ns, channel, budget in ((None, "/dev/fuse", "<= 2"), (0, "/dev/fuse", "<= 2"),
+                                         (200000, "/dev/fuse", "<= 1.5"),
+                                         (None, "io_uring", "<= 1.5"), (0, "io_uring", "<= 1.5")):
+            machine.poll_read = lambda poll_ns=poll_ns: poll_ns
+            self.assertEqual(data.commits_budget(channel), budget, (poll_ns, channel))
 
 
 class Memory(unittest.TestCase):
