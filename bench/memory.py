@@ -37,6 +37,9 @@ class Memory:
         self.through = bench.passthrough and Passthrough(
             bench.passthrough, os.path.join(self.top, "source"), bench.folder("mount"))
         self.files = 1000 if bench.smoke else FILES
+
+    def fit(self):
+        """No more files than the pass-through can have."""
         if self.through:
             with up(self.through):
                 self.files = min(self.files, self.through.inodes_max)
@@ -96,23 +99,27 @@ def settings_beside(bench, cpu_us, over, budget):
 
 
 def compare(bench, where, channel, threads, groups, budget):
-    """Rows of each group; the CPU of each of ours, by name."""
+    """Rows of each group, told when it is done; the CPU of each of ours, by name."""
     places = Memory(bench, channel)
-    found = {group: {} for group in groups}
+    cpu_us = {}
     try:
+        places.fit()
         for group in groups:
-            turns(bench, places, threads, group, found[group],
-                  1 if bench.smoke else max(bench.runs, PAIRS))
-            if not bench.smoke and any(is_near(runs, budget(name))
-                                       for name, runs in found[group].items()):
-                turns(bench, places, threads, group, found[group], AGAIN)
+            found = {}
+            try:
+                turns(bench, places, threads, group, found,
+                      1 if bench.smoke else max(bench.runs, PAIRS))
+                if not bench.smoke and any(is_near(runs, budget(name))
+                                           for name, runs in found.items()):
+                    turns(bench, places, threads, group, found, AGAIN)
+            finally:
+                for name, runs in found.items():
+                    tell(bench, f"{where}: {name}", threads, runs, budget(name))
+            cpu_us.update((name, [run["shoal"]["cpu"] for run in runs])
+                          for name, runs in found.items())
     finally:
         places.stop()
-    for rows in found.values():
-        for name, runs in rows.items():
-            tell(bench, f"{where}: {name}", threads, runs, budget(name))
-    return {name: [run["shoal"]["cpu"] for run in runs]
-            for rows in found.values() for name, runs in rows.items()}
+    return cpu_us
 
 
 def tell(bench, name, threads, runs, budget):

@@ -296,6 +296,41 @@ class Memory(unittest.TestCase):
             self.addCleanup(setattr, where, name, getattr(where, name))
             setattr(where, name, value)
 
+    def of_groups(self, refuse_at):
+        """Rows told of two groups of one measure, the machine not quiet at the look of that number
+        (at 0 the pass-through does not mount); all places are stopped."""
+        log, looks = [], []
+
+        def check_quiet():
+            looks.append(None)
+            if len(looks) == refuse_at:
+                raise run.Failed("not quiet")
+
+        def fit(_):
+            if refuse_at == 0:
+                raise run.Failed("does not mount")
+
+        bench, ours = self.bench, types.SimpleNamespace(name="shoal", stop=lambda: None)
+        bench.take_turn = lambda place, once: place and once(place)
+        bench.take_turns = lambda *given, **more: run.Bench.take_turns(bench, *given, **more)
+        bench.told_turns = lambda *given, **more: run.Bench.told_turns(bench, *given, **more)
+        self.put(machine, check_quiet=check_quiet)
+        self.put(memory.Memory, __init__=lambda places, *_: setattr(places, "files", 1), fit=fit,
+                 of=lambda *_: [ours], stop=lambda _: log.append("stopped"))
+        self.put(memory, MEASURES={"names": lambda *_: {"create": {
+            "rate": 1.0, "cpu": 1.0, "units": ("ops/s", "us")}}})
+        with self.assertRaises(run.Failed):
+            memory.compare(bench, "here", "dev", 1, (("names", 1), ("names", 2)), lambda _: ">= 1")
+        self.assertEqual(log, ["stopped"])
+        return [name for name, _ in bench.rows]
+
+    def test_a_refusal_loses_no_group_that_was_measured(self):
+        self.assertEqual(self.of_groups(1), [])
+        self.assertEqual(self.of_groups(2), ["here: create, 1 thread", "here: create, 1 thread, CPU"])
+
+    def test_places_are_stopped_when_one_does_not_mount(self):
+        self.assertEqual(self.of_groups(0), [])
+
     def test_what_a_setting_costs_is_told_of_its_channel(self):
         def compare(bench, where, channel, *_):
             bench.channel = {"dev": "/dev/fuse", "uring": "io_uring"}[channel]
