@@ -11,8 +11,8 @@ import shutil
 import subprocess
 import time
 
-from mounts import (Failed, channel_logged, command, cpu_clock_s, forget, is_mounted, mount_options,
-                    stopping)
+from mounts import (Failed, channel_logged, command, cpu_clock_s, forget, in_turns, is_mounted,
+                    mount_options, stopping)
 from nodes import free_port
 
 META = ("create", "stat", "open", "unlink")
@@ -147,7 +147,7 @@ def tell(bench, name, unit, runs, aim):
 
 
 def both(bench, places, once):
-    return [[once(place) for place in places] for _ in range(bench.runs)]
+    return in_turns(places, once, range(bench.runs))
 
 
 def aim_of(threads):

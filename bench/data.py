@@ -17,26 +17,29 @@ def streams(bench):
               bench.through())
     try:
         for threads in (1, 4):
-            runs = bench.take_turns(places, lambda place, threads=threads:
-                                    streams_once(bench, place, threads, size))
-            for phase in ("write", "read"):
-                streams_rows(bench, phase, threads, [[place and place[phase] for place in run]
-                                                     for run in runs])
+            bench.tell_turns(places, lambda place, threads=threads:
+                             streams_once(bench, place, threads, size),
+                             lambda runs, threads=threads: streams_rows(threads, runs))
     finally:
         stopping(places)
 
 
-def streams_rows(bench, phase, threads, runs):
+def streams_rows(threads, runs):
+    for phase in ("write", "read"):
+        of_phase = [[place and place[phase] for place in run] for run in runs]
+        yield from phase_rows(f"mount {phase}, {threads} streams", of_phase)
+
+
+def phase_rows(name, runs):
     rate = "mb_per_s"
-    name = f"mount {phase}, {threads} streams"
-    bench.row(name, "MB/s", [(a[rate], min(b[rate], c[rate])) for a, b, c, _ in runs],
-              "the lesser of bare FUSE and the medium, the latter with O_DIRECT", ">= 0.8")
+    yield (name, "MB/s", [(a[rate], min(b[rate], c[rate])) for a, b, c, _ in runs],
+           "the lesser of bare FUSE and the medium, the latter with O_DIRECT", ">= 0.8")
     if runs[0][3]:
-        bench.row(name, "MB/s", [(a[rate], d[rate]) for a, _, _, d in runs],
-                  f"{PASSTHROUGH}, both without O_DIRECT", ">= 1")
-    bench.row(f"{name}, CPU", "s/GB",
-              [(a["server_cpu_s"] / (a["ops"] * (1 << 20) / 1e9), None) for a, *_ in runs],
-              "user and system of the daemon", "<= 0.4")
+        yield (name, "MB/s", [(a[rate], d[rate]) for a, _, _, d in runs],
+               f"{PASSTHROUGH}, both without O_DIRECT", ">= 1")
+    yield (f"{name}, CPU", "s/GB",
+           [(a["server_cpu_s"] / (a["ops"] * (1 << 20) / 1e9), None) for a, *_ in runs],
+           "user and system of the daemon", "<= 0.4")
 
 
 def streams_once(bench, place, threads, size):
@@ -59,13 +62,17 @@ def samples(bench):
     places = (bench.cluster(), bench.through())
     try:
         for threads in (1, 8):
-            runs = bench.take_turns(places, lambda place, threads=threads:
-                                    samples_once(bench, place, threads, files))
-            for phase, words in (("write", "written"), ("read", "read cold")):
-                bench.row(f"mount 50 KiB files {words}, {threads} threads", "files/s",
-                          [(a[phase], b and b[phase]) for a, b in runs], PASSTHROUGH, ">= 1")
+            bench.tell_turns(places, lambda place, threads=threads:
+                             samples_once(bench, place, threads, files),
+                             lambda runs, threads=threads: samples_rows(threads, runs))
     finally:
         stopping(places)
+
+
+def samples_rows(threads, runs):
+    for phase, words in (("write", "written"), ("read", "read cold")):
+        yield (f"mount 50 KiB files {words}, {threads} threads", "files/s",
+               [(a[phase], b and b[phase]) for a, b in runs], PASSTHROUGH, ">= 1")
 
 
 def samples_once(bench, place, threads, files):
@@ -84,14 +91,18 @@ def commits(bench):
     count = 50 if bench.smoke else 300
     places = (bench.cluster(), Folder("medium", bench.folder("medium")), bench.through())
     try:
-        runs = bench.take_turns(places, lambda place: commits_once(bench, place, count))
+        bench.tell_turns(places, lambda place: commits_once(bench, place, count),
+                         lambda runs: commits_rows(bench.channel, runs))
     finally:
         stopping(places)
+
+
+def commits_rows(channel, runs):
     name = "mount write, fsync, rename of 4 KiB"
-    bench.row(name, "us", [(a, b) for a, b, _ in runs], "two fdatasyncs, medians",
-              commits_budget(bench.channel))
+    yield (name, "us", [(a, b) for a, b, _ in runs], "two fdatasyncs, medians",
+           commits_budget(channel))
     if runs[0][2]:
-        bench.row(name, "us", [(a, c) for a, _, c in runs], f"{PASSTHROUGH}, medians", "<= 1")
+        yield name, "us", [(a, c) for a, _, c in runs], f"{PASSTHROUGH}, medians", "<= 1"
 
 
 def commits_budget(channel):

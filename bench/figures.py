@@ -27,6 +27,7 @@ HEAD = ["| what | figure | limit | limit is | ratio | budget | met | measured |"
         "|---|---|---|---|---|---|---|---|"]
 SUMMARY = ("<!-- summary: made by ./dev bench --page -->", "<!-- end of the summary -->")
 QUARTILES_RUNS = 5
+NEAR = 0.1  # a ratio so close to its bar is looked at again
 BOUNDS = {">=": operator.ge, "<=": operator.le}
 
 
@@ -56,6 +57,12 @@ def is_met(row):
         return None
     bound, number = row["budget"].split()
     return BOUNDS[bound](row["value"] if row["ratio"] is None else row["ratio"], float(number))
+
+
+def is_near(row):
+    """Whether its ratio is so near its bar that more runs are to say on which side."""
+    return bool(row["budget"]) and row["ratio"] is not None and \
+        abs(row["ratio"] / float(row["budget"].split()[1]) - 1) <= NEAR
 
 
 def name_of(row):

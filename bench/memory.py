@@ -5,7 +5,6 @@ that poll."""
 
 import os
 import shutil
-import statistics
 
 import machine
 from mounts import Cluster, Failed, Passthrough, forget, stopping, up
@@ -21,8 +20,6 @@ OF_ONE = (("names", 1), ("samples", 1), ("blocks", 1), ("blocks", 32), ("streams
 OF_EIGHT = (("names", 1), ("names", 100), ("samples", 1), ("streams", 4))
 PAIRS = 5  # at least
 FILES = 20000  # fewer where the pass-through can't have so many descriptors
-NEAR = 0.1  # a ratio so close to its bar is looked at again
-AGAIN = 10  # times more
 MIB_A_GB = 1e9 / (1 << 20)
 
 
@@ -45,9 +42,8 @@ class Memory:
                 self.files = min(self.files, self.through.inodes_max)
 
     def of(self, kind):
-        """Those that have that kind of work."""
-        places = [self.ours, self.through, self.bare if kind == "names" else None]
-        return [place for place in places if place]
+        """None for one that doesn't have that kind of work."""
+        return [self.ours, self.through, self.bare if kind == "names" else None]
 
     def stop(self):
         stopping((self.ours, self.through, self.bare))
@@ -104,60 +100,34 @@ def compare(bench, where, channel, threads, groups, budget):
     cpu_us = {}
     try:
         places.fit()
-        for group in groups:
-            found = {}
-            try:
-                turns(bench, places, threads, group, found,
-                      1 if bench.smoke else max(bench.runs, PAIRS))
-                if not bench.smoke and any(is_near(runs, budget(name))
-                                           for name, runs in found.items()):
-                    turns(bench, places, threads, group, found, AGAIN)
-            finally:
-                for name, runs in found.items():
-                    tell(bench, f"{where}: {name}", threads, runs, budget(name))
-            cpu_us.update((name, [run["shoal"]["cpu"] for run in runs])
-                          for name, runs in found.items())
+        for kind, number in groups:
+            if not bench.smoke:
+                machine.check_quiet()
+            runs = bench.tell_turns(
+                places.of(kind), lambda place, kind=kind, number=number:
+                MEASURES[kind](bench, place, threads, number, places.files),
+                lambda runs: rows_of(where, threads, runs, budget), PAIRS)
+            cpu_us.update((name, [run[0][name]["cpu"] for run in runs]) for name in runs[0][0])
     finally:
         places.stop()
     return cpu_us
 
 
-def tell(bench, name, threads, runs, budget):
-    """runs: by place, of each turn."""
-    unit, cpu_unit = runs[0]["shoal"]["units"]
-    if not name.endswith(("deep", "streams", "stream")):
-        name += f", {threads} thread{'s' if threads > 1 else ''}"
+def rows_of(where, threads, runs, budget):
+    """runs: of ours, of the pass-through and of bare FUSE, the latter two or None, by name."""
+    for name, row in runs[0][0].items():
+        unit, cpu_unit = row["units"]
+        told = f"{where}: {name}"
+        if not name.endswith(("deep", "streams", "stream")):
+            told += f", {threads} thread{'s' if threads > 1 else ''}"
 
-    def beside(place, of):
-        return [(run["shoal"][of], run[place][of] if place in run else None) for run in runs]
+        def beside(place, of, name=name):
+            return [(run[0][name][of], run[place] and run[place][name][of]) for run in runs]
 
-    bench.row(name, unit, beside("passthrough_ll", "rate"), PASSTHROUGH, budget)
-    bench.row(f"{name}, CPU", cpu_unit, beside("passthrough_ll", "cpu"), PASSTHROUGH, "")
-    if BARE in runs[0]:
-        bench.row(name, unit, beside(BARE, "rate"), BARE, ">= 0.67")
-
-
-def is_near(runs, budget):
-    """Of a ratio at its bar."""
-    ratios = [run["shoal"]["rate"] / run["passthrough_ll"]["rate"] for run in runs
-              if "passthrough_ll" in run]
-    return bool(ratios) and abs(statistics.median(ratios) / float(budget.split()[1]) - 1) <= NEAR
-
-
-def turns(bench, places, threads, group, found, count):
-    """Adds count runs to each row; who begins changes from one to the next."""
-    order = places.of(group[0])
-    if not bench.smoke:
-        machine.check_quiet()
-    for number in range(count):
-        rows = {}
-        for place in order if number % 2 == 0 else order[::-1]:
-            for name, row in bench.take_turn(
-                    place, lambda place: MEASURES[group[0]](bench, place, threads, group[1],
-                                                            places.files)).items():
-                rows.setdefault(name, {})[place.name] = row
-        for name, row in rows.items():
-            found.setdefault(name, []).append(row)
+        yield told, unit, beside(1, "rate"), PASSTHROUGH, budget(name)
+        yield f"{told}, CPU", cpu_unit, beside(1, "cpu"), PASSTHROUGH, ""
+        if runs[0][2]:
+            yield told, unit, beside(2, "rate"), BARE, ">= 0.67"
 
 
 def phase(bench, place, kind, name, cold, *words):

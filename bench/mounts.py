@@ -292,6 +292,16 @@ def descriptors_raise(process_id):
         return hard
 
 
+def in_turns(places, once, numbers):
+    """What once(place) says of each place, run by run. Who begins changes from one to the next."""
+    runs = []
+    for number in numbers:
+        order = list(enumerate(places))[::-1 if number % 2 else 1]
+        said = {index: once(place) for index, place in order}
+        runs.append([said[index] for index in range(len(places))])
+    return runs
+
+
 def stopping(places):
     for place in places:
         if place:

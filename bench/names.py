@@ -16,17 +16,20 @@ def metadata(bench):
     places = (bench.cluster(), bench.bare(), bench.through())
     try:
         for threads, dirs in SHAPES[:1] if bench.smoke else SHAPES:
-            runs = bench.take_turns(places, lambda place, threads=threads, dirs=dirs:
-                                    metadata_once(bench, place, threads, dirs))
-            for phase in META:
-                name = f"mount {phase}, {threads} threads, {dirs} directories"
-                bench.row(name, "ops/s", [(a[phase], b[phase]) for a, b, _ in runs],
-                          "bare FUSE", ">= 0.67")
-                if runs[0][2]:
-                    bench.row(name, "ops/s", [(a[phase], c[phase]) for a, _, c in runs],
-                              PASSTHROUGH, ">= 1")
+            bench.tell_turns(places, lambda place, threads=threads, dirs=dirs:
+                             metadata_once(bench, place, threads, dirs),
+                             lambda runs, threads=threads, dirs=dirs:
+                             metadata_rows(threads, dirs, runs))
     finally:
         stopping(places)
+
+
+def metadata_rows(threads, dirs, runs):
+    for phase in META:
+        name = f"mount {phase}, {threads} threads, {dirs} directories"
+        yield name, "ops/s", [(a[phase], b[phase]) for a, b, _ in runs], BARE, ">= 0.67"
+        if runs[0][2]:
+            yield name, "ops/s", [(a[phase], c[phase]) for a, _, c in runs], PASSTHROUGH, ">= 1"
 
 
 def metadata_once(bench, place, threads, dirs):

@@ -7,7 +7,8 @@ Usage: run.py [--json FILE | --resume FILE] [--smoke] [--part PART] [--channel C
 BUILD is the release build, WORK an empty folder on the medium that is measured, which is removed.
 Settings of the machine are put back at each end, by a signal too. Compared systems take turns, run
 by run, each started alone for its turn; a figure is the median of its runs, a ratio the median of
-the runs' ratios (figures.py has the fields of a row). --resume: rows that FILE has stay unless they
+the runs' ratios (figures.py has the fields of a row). What systems do in turns is run 15 times
+where a ratio is within a tenth of its bar. --resume: rows that FILE has stay unless they
 are measured again, so that parts may be measured one after another. --channel: our mounts are
 served by it, dev or uring; else by what is offered. --smoke: fewer files, one run: whether it
 works, not how fast it is; else no part begins while another process takes more than 5 % of a
@@ -36,6 +37,7 @@ from mounts import Bare, Cluster, Failed, Passthrough, command, cpu_clock_s, cpu
 
 
 CHANNELS = {"/dev/fuse": "dev", "io_uring": "uring"}  # as they are asked for
+NEAR_RUNS = 15
 KILLS, KILLS_SEED = 100, 7
 KILLS_LOAD_S = (0.5, 2.0)  # at least, and so much more
 KILLS_LOADS = (("meta", "--files", "1000000", "--dirs", "100", "--phases", "create"),
@@ -97,14 +99,24 @@ class Bench:
         """Without ticks, as some phases take few."""
         return cpu_clock_s(place.process_id) if place.process_id else 0.0
 
-    def take_turns(self, places, once):
-        """What once(place) says of each place, run by run; None of a place that is None. Who
-        begins changes from one to the next."""
-        runs = []
-        for number in range(self.runs):
-            order = list(enumerate(places))[::-1 if number % 2 else 1]
-            said = {index: self.take_turn(place, once) for index, place in order}
-            runs.append([said[index] for index in range(len(places))])
+    def take_turns(self, places, once, numbers=None):
+        """What once(place) says of each place, run by run; None of a place that is None."""
+        return mounts.in_turns(places, lambda place: self.take_turn(place, once),
+                               range(self.runs) if numbers is None else numbers)
+
+    def tell_turns(self, places, once, rows, at_least=1):
+        """Such runs, and what rows(runs) yields of them told, each as row() takes it. Where the
+        ratio of one is near its bar there are fifteen runs. What was measured is told also where
+        more can't be."""
+        count = 1 if self.smoke else max(self.runs, at_least)
+        runs = self.take_turns(places, once, range(count))
+        try:
+            if not self.smoke and any(figures.is_near(figures.row_of(*row)) for row in rows(runs)):
+                machine.check_quiet()
+                runs += self.take_turns(places, once, range(count, NEAR_RUNS))
+        finally:
+            for row in rows(runs):
+                self.row(*row)
         return runs
 
     def take_turn(self, place, once):
@@ -229,7 +241,7 @@ def main():
     parser.add_argument("--smoke", action="store_true")
     parser.add_argument("--part", choices=sorted(PARTS))
     parser.add_argument("--channel", choices=("dev", "uring"))
-    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("build")
     parser.add_argument("work")
     options = parser.parse_args()

@@ -313,10 +313,10 @@ class Memory(unittest.TestCase):
         bench, ours = self.bench, types.SimpleNamespace(name="shoal", stop=lambda: None)
         bench.take_turn = lambda place, once: place and once(place)
         bench.take_turns = lambda *given, **more: run.Bench.take_turns(bench, *given, **more)
-        bench.told_turns = lambda *given, **more: run.Bench.told_turns(bench, *given, **more)
+        bench.tell_turns = lambda *given, **more: run.Bench.tell_turns(bench, *given, **more)
         self.put(machine, check_quiet=check_quiet)
         self.put(memory.Memory, __init__=lambda places, *_: setattr(places, "files", 1), fit=fit,
-                 of=lambda *_: [ours], stop=lambda _: log.append("stopped"))
+                 of=lambda *_: [ours, None, None], stop=lambda _: log.append("stopped"))
         self.put(memory, MEASURES={"names": lambda *_: {"create": {
             "rate": 1.0, "cpu": 1.0, "units": ("ops/s", "us")}}})
         with self.assertRaises(run.Failed):
@@ -326,7 +326,8 @@ class Memory(unittest.TestCase):
 
     def test_a_refusal_loses_no_group_that_was_measured(self):
         self.assertEqual(self.of_groups(1), [])
-        self.assertEqual(self.of_groups(2), ["here: create, 1 thread", "here: create, 1 thread, CPU"])
+        self.assertEqual(self.of_groups(2),
+                         ["here: create, 1 thread", "here: create, 1 thread, CPU"])
 
     def test_places_are_stopped_when_one_does_not_mount(self):
         self.assertEqual(self.of_groups(0), [])
@@ -380,6 +381,54 @@ class Turns(unittest.TestCase):
         turn = "drop 3,start {0},once {0},rest {0}"
         self.assertEqual(",".join(self.log),
                          ",".join(turn.format(name) for name in ("a", "b", "b", "a")))
+
+    def test_who_begins_changes_from_one_run_to_the_next(self):
+        places = (Place("a", self.log), Place("b", self.log))
+        runs = afar.both(types.SimpleNamespace(runs=3), places,
+                         lambda place: self.log.append(place.name) or place.name)
+        self.assertEqual((runs, "".join(self.log)), ([["a", "b"]] * 3, "abbaab"))
+        self.log.clear()
+        bench = types.SimpleNamespace(take_turn=lambda place, _: self.log.append(place.name))
+        run.Bench.take_turns(bench, places, None, range(3, 5))
+        self.assertEqual("".join(self.log), "baab")
+
+    def near(self, ratios, refuses=False, **settings):
+        """How often the place is measured whose runs have these ratios at first, and 1 later."""
+        told, took = [], []
+
+        def check_quiet():
+            if refuses:
+                raise run.Failed("not quiet")
+
+        def once(_):
+            took.append(None)
+            return (ratios + [1.0] * 15)[len(took) - 1]
+
+        def rows(runs):
+            yield "name", "us", [(run[0], 1.0) for run in runs], "one", settings.get("bar", ">= 1")
+            yield "name", "us", [(9.0, None) for _ in runs], "none", ">= 9"
+
+        self.addCleanup(setattr, machine, "check_quiet", machine.check_quiet)
+        machine.check_quiet = check_quiet
+        bench = types.SimpleNamespace(
+            runs=len(ratios), smoke=settings.get("smoke", False), take_turn=lambda _, once: once(_),
+            row=lambda name, unit, pairs, limit_is, _: told.append((limit_is, len(pairs))))
+        bench.take_turns = lambda *given: run.Bench.take_turns(bench, *given)
+        with contextlib.suppress(run.Failed):
+            run.Bench.tell_turns(bench, [Place("a", self.log)], once, rows)
+        self.assertEqual(told, [("one", len(took)), ("none", len(took))])
+        return len(took)
+
+    def test_a_ratio_near_its_bar_is_run_fifteen_times(self):
+        for ratios, bar, count in (([1.2, 0.8, 0.5], ">= 1", 3), ([1.2, 0.91, 0.5], ">= 1", 15),
+                                   ([1.2, 1.09, 1.0], "<= 1", 15), ([1.2, 1.0, 0.5], ">= 0.9", 3),
+                                   ([1.0] * 16, ">= 1", 16), ([1.0] * 5, "", 5)):
+            with self.subTest(ratios=ratios, bar=bar):
+                self.assertEqual(self.near(ratios, bar=bar), count)
+        self.assertEqual(self.near([1.0] * 3, smoke=True), 1)
+
+    def test_what_was_measured_is_told_where_more_is_refused(self):
+        self.assertEqual(self.near([1.0] * 5, refuses=True), 5)
 
     def test_a_place_rests_when_its_turn_fails(self):
         def once(place):
