@@ -332,6 +332,20 @@ class Memory(unittest.TestCase):
     def test_places_are_stopped_when_one_does_not_mount(self):
         self.assertEqual(self.of_groups(0), [])
 
+    def test_bare_fuse_has_names_and_samples_beside(self):
+        places = types.SimpleNamespace(ours="ours", through=None, bare="bare")
+        row = {"rate": 2.0, "cpu": 1.0, "units": ("files/s", "us")}
+        for kind, bare, limits in (
+                ("names", "bare", [(memory.PASSTHROUGH, ">= 1"), (memory.PASSTHROUGH, ""),
+                                   (memory.BARE, ">= 0.67")]),
+                ("samples", "bare", [(memory.PASSTHROUGH, ">= 1"), (memory.PASSTHROUGH, ""),
+                                     (memory.BARE, "")]),
+                ("blocks", None, [(memory.PASSTHROUGH, ">= 1"), (memory.PASSTHROUGH, "")])):
+            self.assertEqual(memory.Memory.of(places, kind), ["ours", None, bare])
+            run_of = [{"read": row}, {"read": row}, bare and {"read": row}]
+            told = memory.rows_of("here", 8, [run_of], lambda _: ">= 1", memory.BARES.get(kind))
+            self.assertEqual([(limit_is, budget) for *_, limit_is, budget in told], limits)
+
     def test_what_a_setting_costs_is_told_of_its_channel(self):
         def compare(bench, where, channel, *_):
             bench.channel = {"dev": "/dev/fuse", "uring": "io_uring"}[channel]
