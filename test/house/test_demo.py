@@ -9,6 +9,7 @@ import shutil
 import struct
 import sys
 import tempfile
+import types
 import unittest
 
 DEMO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "demo")
@@ -165,6 +166,37 @@ class Promises(unittest.TestCase):
         for holds in (True, None, 0, 1, [3]):
             promises.check(holds, "a row of this test")
         self.assertEqual((promises.passed, promises.failed), (3, 2))
+
+
+class Table(unittest.TestCase):
+    def of(self, files, images):
+        """A run that wrote so many files a second and read so many images."""
+        row = {"files": files, "written_s": 1, "durable_s": 1, "images": images, "seconds": 1,
+               "waited_s": 0, "bytes": 7_000_000, "accuracy": 0.9}
+        return types.SimpleNamespace(written=row, verified=row, trained=[row], saved=[row],
+                                     resumed=[row], tested=[row])
+
+    def lines(self, is_compared):
+        table = load_driver().table(self.of(700, 1000), self.of(1000, 1100), is_compared)
+        return {line[:42].strip(): line[42:].split() for line in table}
+
+    def test_what_is_reached_of_the_local_folder_is_told_with_its_bar(self):
+        lines = self.lines(True)
+        for name, cells in (("", ["shoal", "local", "of", "local"]),
+                            ("files written a second",
+                             ["700", "1,000", "0.70", "met:", ">=", "0.6"]),
+                            ("files written and durable a second",
+                             ["700", "1,000", "0.70", "missed:", ">=", "0.8"]),
+                            ("images a second, median of the epochs",
+                             ["1,000", "1,100", "0.91", "met:", ">=", "0.9"]),
+                            ("checkpoint written, MB/s", ["7", "7", "1.00"]),
+                            ("share of time the loop waited for data", ["0%", "0%"])):
+            self.assertEqual(lines[name], cells)
+
+    def test_a_part_of_the_images_is_not_compared(self):
+        lines = self.lines(False)
+        self.assertEqual(lines[""], ["shoal", "local"])
+        self.assertTrue(all(len(cells) == 2 for cells in lines.values()), lines)
 
 
 unittest.main()
