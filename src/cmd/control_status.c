@@ -5,6 +5,7 @@
 #include "cmd/control_shares.h"
 #include "cmd/control_targets.h"
 #include "cmd/control_waits.h"
+#include "cmd/control_ways.h"
 #include "cmd/daemon_mount.h"
 #include "cmd/json_text.h"
 #include "cmd/verb.h"
@@ -46,6 +47,7 @@ struct target_row {
     uint64_t bytes_free;
     uint64_t bytes_promised; /* of these, by fallocate, to holes of files */
     uint32_t out_since;      /* pool version from which on it gets no new files; 0: it gets some */
+    struct env_file_ways data;
 };
 
 static json_t *fill_json(const struct kv_levels *levels) {
@@ -97,6 +99,13 @@ static json_t *mdt_json(const struct target_row *row, uint32_t node) {
     return target;
 }
 
+static json_t *ost_json(const struct target_row *row, uint32_t node) {
+    json_t *target = target_json(row, node);
+
+    control_ways_add(target, &row->data);
+    return target;
+}
+
 static struct target_row mdt_row(struct control *control, uint32_t index) {
     struct group_stats stats = {.operations = NULL};
     struct target_row row = {.kind = "mdt", .state = state_of(control, TARGET_GROUP_FIRST + index)};
@@ -124,6 +133,7 @@ static struct target_row ost_row(struct control *control, uint32_t index) {
     row.bytes_total = stats.ost.block_count * BLOCK_BYTES;
     row.bytes_limit = MAX(local_cluster_config(control->cluster)->data_bytes_max, row.bytes_total);
     row.bytes_free = stats.ost.free_blocks * BLOCK_BYTES;
+    row.data = stats.data;
     row.bytes_promised = stats.ost.promised_blocks * BLOCK_BYTES;
     row.levels = stats.kv.levels;
     row.waiting_count = stats.ost.waiting_count;
@@ -144,7 +154,7 @@ static json_t *targets_json(struct control *control) {
     for (uint32_t i = 0; i < config->ost_count; i++) {
         row = ost_row(control, i);
         row.out_since = outs[i];
-        json_array_append_new(targets, target_json(&row, config->node));
+        json_array_append_new(targets, ost_json(&row, config->node));
     }
     return targets;
 }
@@ -499,6 +509,7 @@ int control_status(struct control *control, struct control_socket_connection *co
         print_fill(control, connection);
         print_outs(control, connection);
         print_namespace(control, connection);
+        control_ways_print(control, connection);
         if (!own) {
             control_targets_print(control, connection);
         }

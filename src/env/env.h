@@ -78,6 +78,14 @@ enum env_file_flags {
     ENV_FILE_READ_ONLY = 8,
 };
 
+/* Copied by the thread that submits; by io_uring; by threads that block. */
+enum env_way { ENV_WAY_NONE, ENV_WAY_COPY, ENV_WAY_URING, ENV_WAY_THREADS };
+
+struct env_file_ways {
+    enum env_way reads, writes;
+    bool direct; /* past the page cache */
+};
+
 struct env_ops {
     uint64_t (*now_ns)(struct env *env);  /* monotonic, starts above 0 */
     uint64_t (*wall_ns)(struct env *env); /* since 1970 */
@@ -90,6 +98,7 @@ struct env_ops {
     /* What is free on the file system that the file lies on, as the kernel knows it without asking
      * the medium: also in a step. UINT64_MAX where there is no bound to tell. */
     int (*file_space)(struct env_file *file, uint64_t *ret_free_bytes);
+    void (*file_ways)(const struct env_file *file, struct env_file_ways *ret_ways); /* or NULL */
     /* (start) The synchronous form of submit; done is not called. */
     int (*io_run)(struct env *env, struct env_io *io);
     int (*directory_make)(struct env *env, const char *path); /* (start) -ERR_EXISTS is success */

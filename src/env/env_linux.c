@@ -85,6 +85,7 @@ static const struct env_ops linux_ops = {
     .file_close = linux_file_close,
     .file_size = linux_file_size,
     .file_space = linux_file_space,
+    .file_ways = linux_file_ways,
     .io_run = linux_io_run,
     .directory_make = linux_directory_make,
     .file_remove = linux_file_remove,

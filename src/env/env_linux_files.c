@@ -172,6 +172,14 @@ int linux_file_space(struct env_file *file, uint64_t *ret_free_bytes) {
     return 0;
 }
 
+void linux_file_ways(const struct env_file *file, struct env_file_ways *ret_ways) {
+    enum env_way way = file->env->uring ? ENV_WAY_URING : ENV_WAY_THREADS;
+
+    *ret_ways = (struct env_file_ways){.reads = file->in_memory ? ENV_WAY_COPY : way,
+                                       .writes = way,
+                                       .direct = fcntl(file->fd, F_GETFL) & O_DIRECT};
+}
+
 int linux_directory_make(struct env *base, const char *path) {
     struct env_linux *env = env_linux_of(base);
     struct stat status;

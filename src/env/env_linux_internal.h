@@ -52,8 +52,7 @@ struct env_file {
     struct env_linux *env;
     int fd;
     bool direct_asked; /* alignment is the contract's, also where the medium refused O_DIRECT */
-    bool read_only;
-    bool block_device;
+    bool read_only, block_device;
     bool in_memory; /* without a medium: reads are copies, done at once */
 };
 
@@ -102,6 +101,7 @@ int linux_file_open(struct env *env, const char *path, unsigned flags, struct en
 void linux_file_close(struct env_file *file);
 int linux_file_size(struct env_file *file, uint64_t *ret_size_bytes);
 int linux_file_space(struct env_file *file, uint64_t *ret_free_bytes);
+void linux_file_ways(const struct env_file *file, struct env_file_ways *ret_ways);
 int linux_io_run(struct env *env, struct env_io *io);
 int linux_directory_make(struct env *env, const char *path);
 int linux_file_remove(struct env *env, const char *path);

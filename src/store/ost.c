@@ -311,6 +311,10 @@ static void progress(struct ost *ost) {
 static void stats_fill(struct ost *ost, struct ost_stats *stats) {
     ost_counters_get(ost, &stats->ost);
     kv_counters_get(ost->kv, &stats->kv);
+    stats->data = (struct env_file_ways){.reads = ENV_WAY_NONE};
+    if (ost->env->ops->file_ways) {
+        ost->env->ops->file_ways(ost->file, &stats->data);
+    }
     stats->position = kv_position(ost->kv);
     stats->synced_position = kv_synced_position(ost->kv);
     if (stats->operations) {

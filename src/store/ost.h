@@ -91,6 +91,7 @@ struct ost_stats {
     void *context;
     struct ost_counters ost;
     struct kv_counters kv;
+    struct env_file_ways data; /* of the data file */
     uint64_t position;
     uint64_t synced_position;
     struct operation_counters *operations; /* OPCODE_COUNT of them, the caller's; or NULL */

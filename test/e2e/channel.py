@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """What the requests of a mount come by: `shoal status` tells it of each mount, and where io_uring
-was wanted and can't be had a line of the log says why, and the mount is served by /dev/fuse.
+was wanted and can't be had a line of the log says why, and the mount is served by /dev/fuse. And
+what the data files of storage targets are read and written by.
 
 Usage: channel.py SHOAL [TEST...]
 
@@ -8,6 +9,7 @@ SHOAL is the command. The last line counts.
 """
 
 import contextlib
+import errno
 import json
 import mmap
 import os
@@ -217,10 +219,51 @@ def one_program_beside_many_mounts(cluster, way):
         raise Failed(f"one read hangs behind {len(done)} others")
 
 
-TESTS = [(test, "inside") for test in (
-    removed_files_are_heard_of, one_program_beside_many_mounts)] + [(test, way) for test in (
-    what_was_asked_for_is_told, too_few_requests_are_told, a_setting_that_is_left_is_told,
-    threads_that_stand_aside_are_counted) for way in WAYS]
+def expect_ways(cluster, read_by, written_by):
+    """Of the data file of each storage target."""
+    told = json.loads(cluster.run("status", cluster.directory, "--json").stdout)["targets"]
+    rows = [row for row in told if row["kind"] == "ost"]
+    text = cluster.run("status", cluster.directory).stdout
+    direct = takes_direct(cluster.directory)
+    want = {"data_read_by": read_by, "data_written_by": written_by, "data_direct": direct}
+    line = rf"(?m)^{{}} +{read_by} +{written_by} +{'yes' if direct else 'no'}$"
+    for row in rows:
+        if not want.items() <= row.items() or not re.search(line.format(row["id"]), text):
+            raise Failed(f"for {want} status tells {row}, {text}")
+    if not rows:
+        raise Failed("status tells of no storage target")
+
+
+def takes_direct(folder):
+    try:
+        os.close(os.open(os.path.join(folder, "ost0/data"), os.O_RDONLY | os.O_DIRECT))
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        return False
+    return True
+
+
+def in_memory(folder):
+    words = ["stat", "-f", "-c", "%T", folder]
+    return subprocess.check_output(words, text=True).strip() in ("tmpfs", "ramfs")
+
+
+def what_data_comes_by_is_told(cluster, _):
+    """On a disk by io_uring; what lies in memory is copied by who reads it."""
+    if not in_memory("/dev/shm"):
+        raise Skipped("a file system in memory at /dev/shm")
+    cluster.start()
+    expect_ways(cluster, "copies" if in_memory(cluster.directory) else "io_uring", "io_uring")
+    with clusters.Cluster(sys.argv[1], within="/dev/shm") as other:
+        other.start()
+        expect_ways(other, "copies", "io_uring")
+
+
+ONCE = (what_data_comes_by_is_told, removed_files_are_heard_of, one_program_beside_many_mounts)
+BOTH_WAYS = (what_was_asked_for_is_told, too_few_requests_are_told, a_setting_that_is_left_is_told,
+             threads_that_stand_aside_are_counted)
+TESTS = [(test, "inside") for test in ONCE] + [(test, way) for test in BOTH_WAYS for way in WAYS]
 
 
 def main():

@@ -219,13 +219,14 @@ class Cluster:
     """directory holds the data, mount is where it is mounted, top holds both and what else a test
     wants to keep on the local disk. apart: a process of its own serves the mount; afar: likewise,
     by TCP and with a key, as from another machine. mdts: metadata targets, over which directories
-    are dealt."""
+    are dealt. within: the folder that top is made in, if not the one for temporary files."""
 
-    def __init__(self, shoal, osts=2, sizes=None, apart=False, afar=False, mdts=1):
+    def __init__(self, shoal, osts=2, sizes=None, apart=False, afar=False, mdts=1,
+                 within=None):
         self.apart = apart or afar
         self.afar = afar
         self.shoal = os.path.abspath(shoal)
-        self.top = tempfile.mkdtemp(prefix="shoal-e2e-")
+        self.top = tempfile.mkdtemp(prefix="shoal-e2e-", dir=within)
         self.regions = set()
         self.identity = os.urandom(16).hex()
         self.directory = os.path.join(self.top, "data")
