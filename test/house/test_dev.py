@@ -160,10 +160,27 @@ class Dev(unittest.TestCase):
     def test_full_plays_mounts_over_both_channels(self):
         status, output, _ = self.dev("test", "--full", "planner")
         self.assertEqual(status, 0)
-        first, second = output.split("over io_uring:\n")
+        first, rest = output.split("over io_uring:\n")
         self.assertIn(f"{sum(PLANNER.values())} passed, 0 failed\n", first)
+        second, last = rest.split("in all:\n")
         self.assertEqual({line.split()[0] for line in second.rstrip("\n").split("\n")[:-1]},
                          {"e2e", "posix", "kill", "programs"})
+        passed = int(second.rstrip("\n").split("\n")[-1].split()[0])
+        self.assertEqual(last, f"{sum(PLANNER.values()) + passed} passed, 0 failed\n")
+
+    def test_full_counts_what_fails_over_either_channel(self):
+        for step, program in (("planner", "planner/docs"), ("posix", "e2e/posix")):
+            with self.subTest(step=step):
+                name = f"test/{program}.py"
+                with open(self.path(name), encoding="utf-8") as file:
+                    text = file.read()
+                failing = 'print("0 passed, 1 failed, 2 skipped")\nraise SystemExit(1)\n'
+                self.write(name, failing)
+                status, output, _ = self.dev("test", "--full", "planner")
+                self.write(name, text)
+                times = 4 if step == "posix" else 1
+                self.assertEqual(status, 1)
+                self.assertRegex(output, rf"passed, {times} failed, {2 * times} skipped\n$")
 
     def test_fuzz_says_what_is_missing(self):
         self.program("clang", "#!/bin/sh\nexit 1\n")
