@@ -136,6 +136,64 @@ def a_setting_that_is_left_is_told(cluster, way):
             raise Failed("tune = no has changed the setting")
 
 
+# A filter of seccomp(2), then exec: each io_uring_setup, 425 on all machines, is answered EPERM.
+REFUSING = """
+import ctypes, os, struct, sys
+LOAD_NUMBER, EQUAL, ANSWER, ALLOW, ERRNO = 0x20, 0x15, 0x06, 0x7fff0000, 0x00050000
+steps = [(LOAD_NUMBER, 0, 0, 0), (EQUAL, 0, 1, 425), (ANSWER, 0, 0, ERRNO | 1),
+         (ANSWER, 0, 0, ALLOW)]
+code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
+program = ctypes.create_string_buffer(struct.pack("HP", len(steps), ctypes.addressof(code)))
+PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 22, 2
+libc = ctypes.CDLL(None, use_errno=True)
+if libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, program) != 0:
+    sys.exit(f"no seccomp: {os.strerror(ctypes.get_errno())}")
+if libc.syscall(425, 1, None) != -1 or ctypes.get_errno() != 1:
+    sys.exit("no seccomp: io_uring_setup is not refused")
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+def up_without_uring(cluster):
+    """No process of this start gets io_uring."""
+    result = subprocess.run(
+        [sys.executable, "-c", REFUSING, cluster.shoal, "up", cluster.directory, "--mount",
+         cluster.mount],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    if result.stderr.startswith("no seccomp"):
+        raise Skipped(f"seccomp: {result.stderr.strip()}")
+    return result.returncode, result.stderr
+
+
+def a_process_without_uring_is_told(cluster, way):
+    """All of it works by system calls that block. Who asks for io_uring and nothing else gets the
+    reason instead of a mount."""
+    uring_needed()
+    why = "this process gets no io_uring for it"
+    configure(cluster, way, "any")
+    code, error = up_without_uring(cluster)
+    if code != 0:
+        raise Failed(f"up: {error}; the log ends: {cluster.log_end()}")
+    expect_channel(cluster, way, "/dev/fuse", why)
+    expect_ways(cluster, "copies" if in_memory(cluster.directory) else "threads", "threads")
+    data = os.urandom(3 * PIECE_BYTES + 1)
+    path = os.path.join(cluster.mount, "file")
+    with open(path, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    cluster.stop()
+    code, error = up_without_uring(cluster)
+    with open(path, "rb") as file:
+        if code != 0 or file.read() != data:
+            raise Failed(f"up: {error}; or the file is not as it was written")
+    cluster.stop()
+    configure(cluster, way, "uring")
+    code, error = up_without_uring(cluster)
+    if code != 1 or why not in error or error.count("\n") != 1 or os.path.ismount(cluster.mount):
+        raise Failed(f"{way}, uring: {code}, {error}")
+
+
 def threads_that_stand_aside_are_counted(cluster, way):
     """One program that asks one thing after another is served so, where that is worth it."""
     configure(cluster, way, "dev")
@@ -262,7 +320,7 @@ def what_data_comes_by_is_told(cluster, _):
 
 ONCE = (what_data_comes_by_is_told, removed_files_are_heard_of, one_program_beside_many_mounts)
 BOTH_WAYS = (what_was_asked_for_is_told, too_few_requests_are_told, a_setting_that_is_left_is_told,
-             threads_that_stand_aside_are_counted)
+             a_process_without_uring_is_told, threads_that_stand_aside_are_counted)
 TESTS = [(test, "inside") for test in ONCE] + [(test, way) for test in BOTH_WAYS for way in WAYS]
 
 
