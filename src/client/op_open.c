@@ -154,7 +154,7 @@ static uint64_t open_version(const struct operation *operation,
                              const struct attributes *attributes) {
     uint64_t term = atomic_load_explicit(&operation->errand.peer->term, memory_order_relaxed);
 
-    return attributes->epoch + term * UINT64_C(0x9e3779b97f4a7c15) | UINT64_C(1) << 63;
+    return (attributes->epoch + term * UINT64_C(0x9e3779b97f4a7c15)) | UINT64_C(1) << 63;
 }
 
 static void open_finish(struct operation *operation) {
