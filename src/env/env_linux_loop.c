@@ -528,8 +528,10 @@ unsigned env_loop_wait(struct env *env, int poll_fd, uint64_t timeout_ns) {
         poll_disarm(loop);
     }
     unsigned events = loop_take_readable(loop, poll_fd);
-    bool submits = loop->queued || loop->commands.first || watches_apply(loop);
+    /* Always, as the sleep takes no changes with it. */
+    bool submits = watches_apply(loop);
 
+    submits = submits || loop->queued || loop->commands.first;
     timeout_ns = watches_timeout(loop, timeout_ns);
     bool sleeps = !events && timeout_ns > 0 && !loop_has_news(loop);
     if (sleeps) {

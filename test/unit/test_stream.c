@@ -1,7 +1,9 @@
 /* Streams over the sockets of this machine: the cases of all outsides, with io_uring and without,
  * and what only the real one has. */
 #include "env_place.h"
+#include "env/env_linux_internal.h"
 #include "stream_stage.h"
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -369,6 +371,86 @@ static void test_one_wait_for_all(void **state) {
     close(pipes[1]);
 }
 
+enum { SLOW_WRITES = 8, PIPE_BYTES = 1 << 20 };
+
+/* As long as there are some, without waiting. */
+static void descriptor_drain(int fd) {
+    static uint8_t data[65536];
+
+    while (read(fd, data, sizeof data) > 0) {
+    }
+}
+
+/* Behind the file's descriptor from now on; answers its other end. */
+static int pipe_full(struct env_file *file) {
+    static const uint8_t data[PIPE_BYTES];
+    int ends[2];
+
+    assert_int_equal(pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
+    while (write(ends[1], data, sizeof data) > 0) {
+    }
+    assert_int_equal(fcntl(ends[1], F_SETFL, 0), 0);
+    assert_true(dup3(ends[1], file->fd, O_CLOEXEC) >= 0);
+    close(ends[1]);
+    return ends[0];
+}
+
+/* A stream with a full socket and a file's write that takes long wait together: the wait ends as
+ * soon as the other side has taken what was sent, in the best of some times before the kernel would
+ * be asked once more. */
+static void test_room_to_send_beside_slow_io(void **state) {
+    struct stage *stage = *state;
+    struct calm *calm = stage->outside;
+    struct env *env = stage->server;
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    struct end end = {.goal = SIZE_MAX};
+    struct host host = {.ends = &end, .end_count = 1};
+    struct env_io ios[SLOW_WRITES];
+    int results[SLOW_WRITES];
+    struct env_file *file = file_make(calm->place, 0);
+    int outlet = pipe_full(file);
+    uint64_t fastest_ns = UINT64_MAX;
+    char letter = 'x';
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+    host_open(&host, env, stage->unix_path);
+    snprintf(name.sun_path, sizeof name.sun_path, "%s/socket", calm->place->root);
+    assert_int_equal(connect(fd, (struct sockaddr *)&name, sizeof name), 0);
+    stage_until(stage, until_opened, &end);
+    calm_settle(stage);
+    end_send(&end, SIZE_MAX);
+    for (unsigned i = 0; i < SLOW_WRITES; i++) {
+        uint64_t start_ns = env_now_ns(env);
+
+        descriptor_drain(fd);
+        ios[i] = (struct env_io){.kind = ENV_IO_WRITE,
+                                 .file = file,
+                                 .buffer = &letter,
+                                 .size = 1,
+                                 .done = note_done,
+                                 .context = &results[i]};
+        results[i] = 1;
+        env_io_submit(env, &ios[i]);
+        while (end.writable == i) {
+            assert_true(env_now_ns(env) - start_ns < LONG_NS);
+            env_loop_wait(env, -1, LONG_NS);
+        }
+        assert_int_equal(end.writable, i + 1);
+        fastest_ns = MIN(fastest_ns, env_now_ns(env) - start_ns);
+    }
+    descriptor_drain(outlet);
+    wait_until_idle(env);
+    for (unsigned i = 0; i < SLOW_WRITES; i++) {
+        assert_int_equal(results[i], 0);
+    }
+    end_finish(&end);
+    host_close(&host, env);
+    env->ops->file_close(file);
+    close(outlet);
+    close(fd);
+    assert_true(fastest_ns < 5 * NS_PER_MS);
+}
+
 /* Nothing is told where nothing happens, and a wait ends with its time. */
 static void test_quiet_wait(void **state) {
     struct stage *stage = *state;
@@ -397,7 +479,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(case_limit, ring_limited_up, calm_tear_down),
         cmocka_unit_test_setup_teardown(case_limit, epoll_limited_up, calm_tear_down),
-        STREAM_CASES(ON_RING) STREAM_CASES(ON_EPOLL) REAL_CASES(ON_RING) REAL_CASES(ON_EPOLL)};
+        STREAM_CASES(ON_RING) STREAM_CASES(ON_EPOLL) ON_RING(test_room_to_send_beside_slow_io)
+            REAL_CASES(ON_RING) REAL_CASES(ON_EPOLL)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
