@@ -425,7 +425,8 @@ void env_loop_disarm(struct env *env) {
     loop_flush(loop);
 }
 
-static void ring_arm(struct env_loop *loop, int poll_fd) {
+/* False: the kernel takes no more for now, and a sleep would miss what is not armed. */
+static bool ring_arm(struct env_loop *loop, int poll_fd) {
     struct io_uring_sqe *sqe;
 
     if (!loop->wake_armed && (sqe = loop_sqe(loop)) != NULL) {
@@ -439,6 +440,7 @@ static void ring_arm(struct env_loop *loop, int poll_fd) {
         loop->poll_fd = poll_fd;
         loop->poll_armed = true;
     }
+    return loop->wake_armed && (poll_fd < 0 || loop->poll_armed);
 }
 
 static void ring_sleep(struct env_loop *loop, int poll_fd, uint64_t timeout_ns) {
@@ -450,7 +452,9 @@ static void ring_sleep(struct env_loop *loop, int poll_fd, uint64_t timeout_ns) 
     struct __kernel_timespec *limit = timeout_ns == UINT64_MAX ? NULL : &timeout;
 
     loop_fill(loop);
-    ring_arm(loop, poll_fd);
+    if (!ring_arm(loop, poll_fd)) {
+        return;
+    }
     /* Its answer says nothing that reaping doesn't: a timeout, a signal, or that the kernel wants
      * completions reaped before it takes more. */
     (void)io_uring_submit_and_wait_timeout(&loop->ring, &entry, 1, limit, NULL);
