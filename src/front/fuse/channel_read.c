@@ -144,11 +144,12 @@ static int thread_poll(struct channel_thread *thread, size_t *ret_bytes) {
     }
 }
 
-/* Whether it has to wait for its loop, too. */
+/* Whether it has to wait for its loop, too: also where a connection that was closed there is not
+ * yet let go, as its socket stays until then. */
 static bool thread_has_loop(const struct channel_thread *thread) {
     const struct fuse_options *options = thread->all->options;
 
-    return env_loop_pending(options->env) > 0 ||
+    return env_loop_pending(options->env) > 0 || env_loop_closing(options->env) > 0 ||
            (options->thread_needed && options->thread_needed(options->context));
 }
 
