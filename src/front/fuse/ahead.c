@@ -14,13 +14,8 @@ void ahead_deinit(struct ahead *ahead) {
 
 /* Locked. */
 static void slot_clear(struct front *front, struct ahead_slot *slot) {
-    struct request_pool *pool = &front->requests;
-
-    if (slot->request) {
-        request_pool_put(pool, TAKE_PTR(slot->request));
-        if (atomic_load(&pool->waiting_count) > 0)
-            front->channel->wake(front->channel);
-    }
+    if (slot->request)
+        fuse_request_put(front, TAKE_PTR(slot->request));
     slot->state = AHEAD_IDLE;
     atomic_fetch_sub(&front->ahead.used_count, 1);
 }

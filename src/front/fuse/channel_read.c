@@ -53,6 +53,8 @@ static bool thread_park(struct channel_thread *thread) {
         return false;
     if (!reader_park(&all->readers, &thread->reader))
         return false;
+    /* All who are left may wait for one. */
+    fuse_request_put(all->front, TAKE_PTR(thread->request));
     while (reader_is_parked(&all->readers, &thread->reader)) {
         (void)env_loop_wait(all->options->env, -1, UINT64_MAX);
         channel_thread_run_idle(thread);

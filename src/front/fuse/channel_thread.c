@@ -59,7 +59,7 @@ static bool thread_begin_turn(struct channel_thread *thread) {
         if (request->entry)
             channel_uring_ended(request);
         else
-            request_pool_put(&front->requests, request);
+            fuse_request_put(front, request);
     }
     return true;
 }

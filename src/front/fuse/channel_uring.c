@@ -372,7 +372,7 @@ static void entry_run(struct uring_entry *entry, bool at_once) {
     if (is_good && !fuse_request_run(request, in.bytes))
         return;
     if (lent)
-        request_pool_put(&serving->all->front->requests, lent);
+        fuse_request_put(serving->all->front, lent);
     else
         entry_commit(entry);
 }
@@ -426,7 +426,7 @@ void channel_uring_serve(struct channel_uring *uring, struct channel_thread *ser
     bool at_once = false;
 
     /* It was for reading the device. */
-    request_pool_put(&uring->front->requests, TAKE_PTR(serving->request));
+    fuse_request_put(uring->front, TAKE_PTR(serving->request));
     thread->thread = serving;
     thread->loop = env_thread_loop(env);
     thread_pin(thread, env_now_ns(env));

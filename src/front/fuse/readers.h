@@ -7,7 +7,8 @@
  *
  * A thread that parks is counted out before it can be found, one that is activated is found before
  * it is counted in. So active_count is never more than those who are not parked, and as it stays
- * above 0, one always reads: test/model/readers.pml proves it.
+ * above 0, one always reads: test/model/readers.pml proves it. (Each is counted that waits for a
+ * request's memory to read into; so who parks must keep none.)
  *
  * Thread: any; a reader is parked by its own thread only.  Memory: none beyond the structs. */
 #pragma once

@@ -214,6 +214,15 @@ static void detached_leave(struct front *front) {
     atomic_fetch_sub(&pool->leaving_count, 1);
 }
 
+/* Who waits counts himself, looks, and sleeps: one of the two sees the other. */
+void fuse_request_put(struct front *front, struct fuse_request *request) {
+    struct request_pool *pool = &front->requests;
+
+    request_pool_put(pool, request);
+    if (atomic_load(&pool->waiting_count) > 0)
+        front->channel->wake(front->channel);
+}
+
 void fuse_request_detach(struct front *front) {
     atomic_fetch_add(&front->requests.detached_count, 1);
 }

@@ -125,6 +125,9 @@ void fuse_request_leave(struct front *front);
 void fuse_request_lay(struct fuse_request *request, const struct abi_in_header *header,
                       const void *body, size_t body_bytes);
 
+/* Back to the pool; a thread that waits for one is told. */
+void fuse_request_put(struct front *front, struct fuse_request *request);
+
 /* While it goes on: the program gets this error now, and nothing when it ends. Once. */
 void fuse_request_answer_early(struct fuse_request *request, int error);
 
