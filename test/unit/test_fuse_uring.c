@@ -2,6 +2,7 @@
 #include "unit.h"
 #include "front/fuse/channel_uring.h"
 #include <string.h>
+#include <sys/mman.h>
 
 static void test_cpus(void **state) {
     static const struct {
@@ -58,10 +59,34 @@ static void test_few_requests(void **state) {
     assert_true(is_had);
 }
 
+/* One whose memory is missing hides none that has its own. */
+static void test_one_without_memory(void **state) {
+    const struct request_pool_options options = {.requests_max = 3, .write_bytes_max = 65536};
+    struct request_pool pool;
+
+    (void)state;
+    assert_int_equal(request_pool_init(&pool, &options), 0);
+    struct fuse_request *first = request_pool_take(&pool);
+    uint8_t *second_buffer = pool.buffers + pool.buffer_bytes;
+    assert_non_null(first);
+    assert_int_equal(munmap(second_buffer, pool.buffer_bytes), 0);
+    bool is_missed = !request_pool_take(&pool);
+    struct fuse_request *third = request_pool_take(&pool);
+    bool is_missed_again = !request_pool_take(&pool);
+    void *again = mmap(second_buffer, pool.buffer_bytes, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    assert_ptr_equal(again, second_buffer);
+    assert_true(is_missed && is_missed_again);
+    assert_non_null(third);
+    assert_non_null(request_pool_take(&pool));
+    request_pool_deinit(&pool);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cpus),
         cmocka_unit_test(test_few_requests),
+        cmocka_unit_test(test_one_without_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -30,7 +30,8 @@ struct request_pool {
     uint8_t *buffers;
     size_t buffers_bytes;
     size_t buffer_bytes;
-    struct index_pool free;
+    struct index_pool free; /* they have their memory, or were never taken */
+    struct index_pool bare; /* there was no memory: once more when there is no other */
     /* Requests that went on without the thread that read them. */
     _Atomic int32_t detached_count;
     /* Threads to be told when one comes back. */
