@@ -921,6 +921,13 @@ static void test_process_is_looked_at_without_a_reader(void **state) {
     desk->request->entry = desk;
     memory_shoal_wait(desk->client, nothing_comes, desk);
     assert_int_equal(getattr_root(desk), -EINTR);
+
+    /* Who asks often finds out in a moment only. */
+    atomic_store(&desk->request->looked_ns, env_now_ns(desk->front.env));
+    assert_int_equal(interrupts_asked(&desk->request->shoal), 0);
+    desk_pass(INTERRUPTS_LOOK_NS);
+    assert_int_equal(interrupts_asked(&desk->request->shoal), 1);
+    assert_int_equal(interrupts_asked(&desk->request->shoal), 1);
     desk->request->entry = NULL;
     atomic_fetch_add(&desk->front.requests.detached_count, (int)desk->front.requests.free.capacity);
     assert_int_equal(kill(child, SIGKILL), 0);

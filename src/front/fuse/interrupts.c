@@ -55,7 +55,21 @@ void interrupts_meet(struct fuse_request *request, uint64_t number) {
     }
 }
 
-static bool is_interrupted(const struct fuse_request *request) {
+/* Asked again and again, of each call that waits: so what was found not to be is not looked for
+ * again for a while. */
+static bool process_is_interrupted(struct fuse_request *request) {
+    uint64_t now_ns = env_now_ns(request->front->env);
+    uint64_t looked_ns = atomic_load_explicit(&request->looked_ns, memory_order_relaxed);
+
+    if (looked_ns != 0 && now_ns - looked_ns < INTERRUPTS_LOOK_NS)
+        return false;
+    if (env_signal_is_pending((int)request_header(request)->pid))
+        return true;
+    atomic_store_explicit(&request->looked_ns, now_ns, memory_order_relaxed);
+    return false;
+}
+
+static bool is_interrupted(struct fuse_request *request) {
     struct front *front = request->front;
 
     if (atomic_load(&request->interrupted) == atomic_load(&request->number))
@@ -65,7 +79,7 @@ static bool is_interrupted(const struct fuse_request *request) {
         request->entry || request->carrier ||
         2 * atomic_load(&front->requests.detached_count) >= (int)front->requests.free.capacity;
 
-    return may_miss && env_signal_is_pending((int)request_header(request)->pid);
+    return may_miss && process_is_interrupted(request);
 }
 
 int interrupts_asked(struct shoal_request *shoal) {

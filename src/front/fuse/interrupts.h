@@ -12,14 +12,15 @@
  * While all requests are in flight nobody reads. Of a request that an entry of io_uring brings the
  * kernel (up to 6.18 at least) says nothing if the signal came before its bytes were handed out, as
  * it always has where a program that is killed closes its files. So where half of them are, or an
- * entry has brought it, the processes that wait are looked at.
+ * entry has brought it, the processes that wait are looked at, each at most once in
+ * INTERRUPTS_LOOK_NS.
  *
- * Thread: any. Memory: front's, and two numbers a request. */
+ * Thread: any. Memory: front's, and three numbers a request. */
 #pragma once
 #include "base/types.h"
 #include <stdatomic.h>
 
-enum { INTERRUPTS_KEPT = 32 };
+enum { INTERRUPTS_KEPT = 32, INTERRUPTS_LOOK_NS = 200000000 };
 
 struct front;
 struct fuse_request;

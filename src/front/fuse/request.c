@@ -320,6 +320,7 @@ static void request_reset(struct fuse_request *request, size_t in_bytes) {
     request->unsent = false;
     request->body_bytes = 0;
     request->data_bytes = 0;
+    atomic_store_explicit(&request->looked_ns, 0, memory_order_relaxed);
     atomic_store_explicit(&request->state, REQUEST_RUNNING, memory_order_relaxed);
     interrupts_meet(request, request_header(request)->unique);
 }

@@ -62,6 +62,7 @@ struct fuse_request {
     _Atomic int state;
     _Atomic uint64_t number;      /* the kernel's, which it has used for nothing else */
     _Atomic uint64_t interrupted; /* the number, if its program was; interrupts.h */
+    _Atomic uint64_t looked_ns;   /* likewise: when its process was seen not to be; or 0 */
     bool answered;                /* the program has got its answer already */
     bool unsent;                  /* its reply is ready */
     const struct op *op;
