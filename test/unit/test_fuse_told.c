@@ -2,6 +2,8 @@
  * what a read through an older handle made the kernel believe. */
 #include "unit.h"
 #include "front/fuse/told.h"
+#include <pthread.h>
+#include <sched.h>
 
 enum { INO = 7, OTHER = 8 };
 enum { S = 1000000000 };
@@ -72,12 +74,66 @@ static void test_two_answers_on_their_way(void **state) {
     assert_false(told_differs(*state, &grown));
 }
 
+enum { TELLERS = 2, ROUNDS = 300000 };
+
+struct teller {
+    const struct told_table *table;
+    uint64_t size;
+    atomic_uint *met_count;
+    unsigned known_count; /* rounds behind which what this one told counts as known */
+};
+
+/* Until all have come to it; each is met once, in their order. */
+static void meet(atomic_uint *met_count, unsigned number) {
+    atomic_fetch_add(met_count, 1);
+    while (atomic_load(met_count) < (number + 1) * TELLERS) {
+        sched_yield();
+    }
+}
+
+static void *teller_main(void *context) {
+    struct teller *teller = context;
+    const struct shoal_attributes told = {.ino = INO, .size = teller->size};
+    const struct shoal_attributes before = {.ino = INO, .size = 1};
+
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        uint64_t now_ns = (i + 1ULL) * S;
+
+        meet(teller->met_count, 2 * i);
+        told_note(teller->table, &told, now_ns, now_ns + 1);
+        meet(teller->met_count, 2 * i + 1);
+        if (i % TELLERS == teller->size % TELLERS) {
+            teller->known_count += !told_differs(teller->table, &told);
+            (void)told_differs(teller->table, &before);
+        }
+    }
+    return NULL;
+}
+
+/* Which of two answers the kernel takes that are noted at once nobody here knows. */
+static void test_two_threads_note_at_once(void **state) {
+    atomic_uint met_count = 0;
+    struct teller tellers[TELLERS];
+    pthread_t threads[TELLERS];
+
+    (void)told_differs(*state, &(struct shoal_attributes){.ino = INO, .size = 1});
+    for (unsigned i = 0; i < TELLERS; i++) {
+        tellers[i] = (struct teller){.table = *state, .size = 10 + i, .met_count = &met_count};
+        assert_int_equal(pthread_create(&threads[i], NULL, teller_main, &tellers[i]), 0);
+    }
+    for (unsigned i = 0; i < TELLERS; i++) {
+        pthread_join(threads[i], NULL);
+        assert_int_equal(tellers[i].known_count, 0);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_any_change_differs, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_what_was_never_told_is_new, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_an_end_that_was_not_told, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_two_answers_on_their_way, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_two_threads_note_at_once, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,7 +31,7 @@ void told_table_deinit(struct told_table *table) {
     table->slots = NULL;
 }
 
-/* Nothing else is ordered by what a slot holds, so no store of it waits for others. */
+/* Nothing is ordered by it, so no store of it waits for others. */
 static void size_note(struct told_slot *slot, const struct shoal_attributes *attributes) {
     atomic_store_explicit(&slot->size, size_hash(attributes->ino, attributes->size),
                           memory_order_relaxed);
@@ -40,15 +40,20 @@ static void size_note(struct told_slot *slot, const struct shoal_attributes *att
 void told_note(const struct told_table *table, const struct shoal_attributes *attributes,
                uint64_t asked_ns, uint64_t now_ns) {
     struct told_slot *slot = slot_of(table, attributes->ino);
+    uint64_t told = atomic_load_explicit(&slot->attributes, memory_order_acquire);
     uint64_t noted_ns = atomic_load_explicit(&slot->noted_ns, memory_order_relaxed);
-    uint64_t told = atomic_load_explicit(&slot->attributes, memory_order_relaxed);
     uint64_t hash = attributes_hash(attributes);
     bool is_beside = told != 0 && told != hash && noted_ns + TOLD_OVERLAP_NS >= asked_ns;
 
     size_note(slot, attributes);
-    atomic_store_explicit(&slot->attributes, is_beside ? (uint64_t)UNKNOWN : hash,
-                          memory_order_relaxed);
+    /* The time first, and who meets others that are being noted now tells beside them. */
     atomic_store_explicit(&slot->noted_ns, now_ns, memory_order_relaxed);
+    if (!atomic_compare_exchange_strong_explicit(&slot->attributes, &told,
+                                                 is_beside ? (uint64_t)UNKNOWN : hash,
+                                                 memory_order_release, memory_order_relaxed) &&
+        told != hash) {
+        atomic_store_explicit(&slot->attributes, UNKNOWN, memory_order_relaxed);
+    }
 }
 
 bool told_differs(const struct told_table *table, const struct shoal_attributes *attributes) {

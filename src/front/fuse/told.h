@@ -9,7 +9,7 @@
  *
  * Of two answers that are on their way together the kernel may drop the later one: it takes none of
  * a request that was sent before it took another. So where others were told since a request was
- * sent, or a moment before, what it tells is not known to be kept.
+ * sent, or a moment before, or are told at once, what it tells is not known to be kept.
  * A read through the kernel's cache that ends before the size that was told makes the kernel take
  * that end for the size (the handle may be older than what was told), so then it is not known.
  * Inodes that share a slot only make the kernel ask more often.
