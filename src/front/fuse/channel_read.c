@@ -11,6 +11,7 @@ enum {
     LOOKS_AGAIN = 32,    /* but once in so many times */
     SHARE_NS = 250000,   /* without an empty read, then another is to help */
     READS_MAX = 16,      /* between two that are begun, where requests wait */
+    MOVES = 16,          /* READs and WRITEs on end, then all may serve */
     LARGE_NS = 10000000, /* for so long a large READ or WRITE keeps all active */
     NAP_NS = 4000000,    /* behind a FORGET, where requests come by io_uring */
 };
@@ -66,14 +67,28 @@ static bool thread_park(struct channel_thread *thread) {
     return true;
 }
 
+/* Whether programs have done nothing else for a while but read and write what they have open. */
+static bool thread_moves(struct channel_thread *thread) {
+    uint32_t opcode = request_header(thread->request)->opcode;
+
+    if (opcode != OPCODE_READ && opcode != OPCODE_WRITE)
+        thread->moves = 0;
+    else if (thread->moves < MOVES)
+        thread->moves++;
+    return thread->moves == MOVES;
+}
+
 /* While requests are short, half of the CPUs are left to those who send them. Copying large data
- * keeps a thread from reading what waits, so then all read. */
+ * keeps a thread from reading what waits, so then all read. So may all where programs only read
+ * and write: many that wait for one thread leave CPUs idle, and no lock of a directory is between
+ * those that serve them. */
 static void thread_found(struct channel_thread *thread, bool at_once, size_t bytes) {
     struct channel_threads *all = thread->all;
     bool large =
         fuse_request_is_large(thread->request, bytes) &&
         !(aside_serves_one(&thread->aside) && fuse_request_is_short(thread->request, bytes));
-    unsigned limit = large ? all->reader_count : MAX(all->reader_count / 2, 1u);
+    unsigned limit =
+        thread_moves(thread) || large ? all->reader_count : MAX(all->reader_count / 2, 1u);
     unsigned active =
         (unsigned)atomic_load_explicit(&all->readers.active_count, memory_order_relaxed);
     uint64_t now_ns;

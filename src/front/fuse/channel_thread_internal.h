@@ -30,6 +30,7 @@ struct channel_thread {
     struct fuse_request *request; /* that the next read fills; NULL: to be had */
     bool at_once;                 /* what was read last was there at the first look */
     uint64_t busy_since_ns;       /* no read came back empty since; 0: the last one did */
+    unsigned moves;               /* READs and WRITEs on end, so far as they count */
     unsigned looks_missed;        /* channel_read.c */
     unsigned dry_count;
     struct reader reader;
