@@ -27,8 +27,7 @@ struct shoal_identity {
 };
 
 struct shoal_attributes {
-    uint64_t ino, size, bytes_used;
-    uint64_t version; /* as an open tells it: another after each change of what is stored; else 0 */
+    uint64_t ino, size, bytes_used, version; /* version: of an open, another after each change */
     int64_t atime_ns, mtime_ns, ctime_ns, btime_ns;
     uint32_t mode, uid, gid, nlink, rdev, generation;
 };

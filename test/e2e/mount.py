@@ -336,8 +336,8 @@ def same_again(cluster, path, content):
 
 
 def what_a_dead_mount_has_written_is_seen(cluster):
-    """It has overwritten a part of a file and neither closed nor synced it: who has the file's pages
-    from before drops them once the dead mount's session has ended."""
+    """It has overwritten a part of a file and neither closed nor synced it: who has the file's
+    pages from before drops them once the dead mount's session has ended."""
     with open(cluster.path("shoal.conf"), "a", encoding="ascii") as file:
         file.write("[limits]\nsession_timeout_ms = 5000\n")
     cluster.start()
