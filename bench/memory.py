@@ -5,6 +5,7 @@ idle processors that poll."""
 
 import os
 import shutil
+import statistics
 
 import machine
 from mounts import Cluster, Failed, Passthrough, forget, stopping, up
@@ -90,7 +91,7 @@ def settings_beside(bench, cpu_us, over, budget):
     comes, polled = (cpu_us.get(f"in memory, {setting}{over}") for setting in
                      ("as it comes", "polled"))
     for name in comes if comes and polled else ():
-        pairs = list(zip(comes[name], polled[name]))
+        pairs = [(ours_us, statistics.median(polled[name])) for ours_us in comes[name]]
         bench.row(f"in memory{over}: {name}, 1 thread, CPU as it comes", "us", pairs, "polled",
                   budget)
 
@@ -126,7 +127,7 @@ def rows_of(where, threads, runs, budget, bare_budget):
         def beside(place, of, name=name):
             return [(run[0][name][of], run[place] and run[place][name][of]) for run in runs]
 
-        yield told, unit, beside(1, "rate"), PASSTHROUGH, budget(name)
+        yield told, unit, beside(1, "rate"), PASSTHROUGH, budget(name) if runs[0][1] else ""
         yield f"{told}, CPU", cpu_unit, beside(1, "cpu"), PASSTHROUGH, ""
         if runs[0][2]:
             yield told, unit, beside(2, "rate"), BARE, bare_budget

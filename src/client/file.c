@@ -127,6 +127,12 @@ void file_overlay(const struct open_file *file, struct attributes *attributes) {
     }
 }
 
+void file_may_have_changed(struct open_file *file) {
+    file->write_ns = (int64_t)env_wall_ns(file->shard->client->options.env);
+    file->write_count++;
+    file->is_doubtful = true;
+}
+
 /* A write that went with a capability older than the last truncation counts as before it. */
 void file_wrote(struct open_file *file, uint64_t end, uint32_t truncate_seq) {
     file->write_ns = (int64_t)env_wall_ns(file->shard->client->options.env);
@@ -166,6 +172,7 @@ void file_handle_removed(struct open_file *file, const struct shoal_file *handle
         file->overlaid = false;
         file->size_owed = false;
         file->times_owed = false;
+        file->is_doubtful = false;
         file_blocks_forget(file);
         shard_overlay_end(file->shard, &attributes);
     }

@@ -40,6 +40,7 @@ struct open_file {
     int64_t write_ns; /* wall time of the last write */
     bool size_owed;
     bool times_owed;
+    bool is_doubtful; /* a write that failed may have changed it: told with what is told next */
     struct file_blocks blocks;
     uint64_t write_count; /* rises with each write that ended */
 
@@ -102,6 +103,9 @@ void file_restarted(struct open_file *file, const struct reopen_reply *reply);
 void file_overlay(const struct open_file *file, struct attributes *attributes);
 /* A write up to end was acknowledged. */
 void file_wrote(struct open_file *file, uint64_t end, uint32_t truncate_seq);
+/* A write or punch has failed, and may have taken effect in part. Nobody waits until that is told:
+ * the next settle says so, at the latest that of the last close. */
+void file_may_have_changed(struct open_file *file);
 bool file_is_owed(const struct open_file *file);
 
 /* A handle exists from now on; no longer does. */

@@ -266,7 +266,7 @@ static void allocate_pass(struct operation *operation) {
         return;
     }
     if (operation->what == SPACE_PUNCH || operation->what == SPACE_ZERO) {
-        file_wrote(operation->file, 0, operation->truncate_seq);
+        file_may_have_changed(operation->file);
     }
     if (operation->result) {
         allocate_note(operation);

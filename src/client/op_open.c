@@ -25,7 +25,7 @@ uint64_t settle_fill(struct open_file *file, struct call *call, uint32_t handle_
         .mtime_ns = file->write_ns,
         .close = open_flags != 0,
         .open_flags = open_flags ? open_flags : OPEN_WRITE,
-        .wrote = tells && file->times_owed,
+        .wrote = tells && (file->times_owed || file->is_doubtful),
     };
     if (tells) {
         file_blocks_tell(file, &call->request.settle);
@@ -49,6 +49,7 @@ void settle_done(struct open_file *file, const struct call *call, uint64_t write
     if (write_count == file->write_count) {
         file->size_owed = file->size_owed && told->size != file->size;
         file->times_owed = file->times_owed && !told->wrote;
+        file->is_doubtful = file->is_doubtful && !told->wrote;
     }
     file_blocks_told(file, told);
     file_see(file, &call->reply.settle.attributes);
@@ -152,7 +153,7 @@ static void open_close_late(struct operation *operation, struct shoal_file *hand
  * targets what was written since. */
 static uint64_t open_version(const struct operation *operation,
                              const struct attributes *attributes) {
-    uint64_t term = atomic_load_explicit(&operation->errand.peer->term, memory_order_relaxed);
+    uint64_t term = operation->errand.call.header.term;
 
     return (attributes->epoch + term * UINT64_C(0x9e3779b97f4a7c15)) | UINT64_C(1) << 63;
 }

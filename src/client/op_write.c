@@ -169,7 +169,7 @@ static void write_chunks(struct operation *operation) {
         return;
     }
     if (operation->result && operation->next > operation->start) {
-        file_wrote(operation->file, 0, operation->truncate_seq); /* Some of it, maybe. */
+        file_may_have_changed(operation->file);
     }
     if (operation->result == -ERR_BAD_CAPABILITY &&
         operation->renewals++ < OPERATION_RENEWALS_MAX) {

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 enum { QUEUED_MAX = 32, REAP_BATCH = 32, IO_CALL_BYTES_MAX = 1 << 30 };
+enum { UNARMED_MS = 1 }; /* then the kernel may take what it would not */
 
 /* What user_data says of a completion that is no env_io's; pointers are never odd. */
 enum { TAG_WAKE = 1, TAG_CANCEL = 3, TAG_POLL = 5, TAG_POLL_GENERATION_SHIFT = 4 };
@@ -453,6 +454,10 @@ static void ring_sleep(struct env_loop *loop, int poll_fd, uint64_t timeout_ns) 
 
     loop_fill(loop);
     if (!ring_arm(loop, poll_fd)) {
+        struct pollfd also[] = {{.fd = loop->wake_fd, .events = POLLIN},
+                                {.fd = poll_fd, .events = POLLIN}};
+
+        (void)poll(also, poll_fd < 0 ? 1 : 2, UNARMED_MS);
         return;
     }
     /* Its answer says nothing that reaping doesn't: a timeout, a signal, or that the kernel wants

@@ -474,7 +474,7 @@ static int job_record(struct transaction *transaction, struct settle_job *job, b
         inode_touch(transaction, &changed);
         changed.mtime_ns = changed.ctime_ns;
         r = INODE_PATCH(transaction, job->ino, &changed, epoch, mode);
-    } else if (same && job->session && row->data_state == DATA_CHUNKED) {
+    } else if (same && (job->session || job->is_unsure) && row->data_state == DATA_CHUNKED) {
         changed.epoch = transaction->epoch; /* Bytes that nobody has told of may have changed. */
         r = INODE_PATCH(transaction, job->ino, &changed, epoch, mode);
     }

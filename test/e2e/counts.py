@@ -351,8 +351,11 @@ def cold_reads(shoal):
         return counted
 
     def read(number):
-        with open(os.path.join(folder, str(number)), "rb", buffering=0) as file:
-            return file.read()
+        file = os.open(os.path.join(folder, str(number)), os.O_RDONLY)
+        try:
+            return os.read(file, COLD_BYTES + 1)
+        finally:
+            os.close(file)
 
     seen = []
     with clusters.Cluster(shoal) as cluster:

@@ -196,12 +196,40 @@ static void test_what_is_forgotten_is_not_kept(void **state) {
     assert_int_equal(atomic_load(&kernel->table.room), kernel->table.room_max);
 }
 
+/* Who has read the beginning of a file leaves the rest to be read by others: none of it was there.
+ * Small files need no room. */
+static void test_what_was_never_there_is_not_missed(void **state) {
+    struct kernel *kernel = *state;
+    struct shoal_attributes attributes = attributes_of(kernel, 0);
+    struct kept_use use;
+
+    assert_int_equal(read_file(kernel, 0, FILE_BYTES), KEPT_DROPPED);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(kept_use_begin(&kernel->table, &use, &attributes, THREAD, true),
+                         KEPT_THERE);
+        kept_use_read(&kernel->table, &use, attributes.ino, 32768, 16384);
+        kept_use_end(&kernel->table, &use);
+        assert_int_equal(atomic_load(&kernel->table.room), kernel->table.room_max);
+    }
+    assert_int_equal(kept_use_begin(&kernel->table, &use, &attributes, THREAD, true), KEPT_THERE);
+    kept_use_read(&kernel->table, &use, attributes.ino, 0, 32768);
+    assert_true(atomic_load(&kernel->table.room) < kernel->table.room_max);
+
+    assert_int_equal(atomic_load(&kernel->table.pages), FILE_PAGES);
+    attributes = (struct shoal_attributes){.ino = 90, .version = 1, .size = 16384};
+    assert_int_equal(kept_use_begin(&kernel->table, &use, &attributes, THREAD, true), KEPT_DROPPED);
+    kept_use_read(&kernel->table, &use, attributes.ino, 0, 16384);
+    assert_int_equal(kept_use_begin(&kernel->table, &use, &attributes, THREAD, true), KEPT_THERE);
+    assert_int_equal(atomic_load(&kernel->table.pages), FILE_PAGES);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_what_fits_is_read_twice, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_part_of_what_does_not_fit_stays, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_pieces_are_read_by_pages, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_what_is_forgotten_is_not_kept, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_what_was_never_there_is_not_missed, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

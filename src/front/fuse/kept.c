@@ -44,7 +44,9 @@ static int64_t pages_of(uint64_t slot) {
 
 /* Of what an open was told; 0: there is no version to go by. */
 static uint64_t mark_of(const struct shoal_attributes *attributes) {
-    uint64_t pages = MIN(attributes->size / PAGE_BYTES + 1, (uint64_t)PAGES_MAX);
+    uint64_t pages = attributes->size <= SMALL_BYTES
+                         ? 0 /* They need no room. */
+                         : MIN(attributes->size / PAGE_BYTES + 1, (uint64_t)PAGES_MAX);
     uint64_t hash = mix(attributes->ino);
 
     hash = mix(hash ^ attributes->version);
@@ -135,10 +137,11 @@ static void habit_note(struct kept_table *table, const struct kept_use *use, boo
         atomic_store_explicit(whole, now, memory_order_relaxed);
 }
 
-/* Of what is kept: the pages have gone, and come again by this READ. */
+/* Of what is kept: the pages have gone, and come again by this READ. Of those behind the first ones
+ * some may never have been there, where who read the file before went no further. */
 static void missed(struct kept_table *table, const struct kept_use *use, uint64_t ino,
-                   uint64_t mark) {
-    if (use->whole_bytes == 0)
+                   uint64_t mark, uint64_t offset) {
+    if (use->whole_bytes == 0 || offset > 0)
         return;
     room_shrink(table, pages_of(mark));
     if (!has_room(table, 0))
@@ -158,7 +161,7 @@ void kept_use_read(struct kept_table *table, struct kept_use *use, uint64_t ino,
     else if (use->way == KEPT_PAST && atomic_load(slot_of(table, ino)) != (mark | IS_KEPT))
         note(table, ino, mark);
     else if (use->way == KEPT_THERE)
-        missed(table, use, ino, mark);
+        missed(table, use, ino, mark, offset);
 }
 
 void kept_use_end(struct kept_table *table, struct kept_use *use) {

@@ -2,6 +2,17 @@
 #include "front/fuse/ops.h"
 #include <errno.h>
 
+enum { READ_BLOCK_BYTES = 4096 };
+
+/* The last block is read whole, as there is room: a part of one would be read by itself. */
+static size_t read_bytes(const struct fuse_request *request, const struct abi_read_in *in) {
+    size_t whole = (in->size + READ_BLOCK_BYTES - 1) / READ_BLOCK_BYTES * READ_BLOCK_BYTES;
+
+    return in->offset % READ_BLOCK_BYTES == 0 && whole <= request->front->features.write_bytes_max
+               ? whole
+               : in->size;
+}
+
 int fuse_op_read(struct fuse_request *request) {
     const struct abi_read_in *in = request_body(request);
     int r = request_prepare_handle(request, SHOAL_READ, in->handle);
@@ -14,15 +25,19 @@ int fuse_op_read(struct fuse_request *request) {
                   in->size);
     request->shoal.offset = in->offset;
     request->shoal.data = request_payload(request);
-    request->shoal.size = in->size;
+    request->shoal.size = read_bytes(request, in);
     return VERDICT_SUBMIT;
 }
 
 int fuse_op_read_finish(struct fuse_request *request) {
-    const struct shoal_request *shoal = &request->shoal;
+    const struct abi_read_in *in = request_body(request);
+    struct shoal_request *shoal = &request->shoal;
 
-    /* The kernel takes that for the file's end. */
-    if (!request->handle->direct && shoal->result >= 0 && (uint64_t)shoal->result < shoal->size) {
+    shoal->result = MIN(shoal->result, (int64_t)in->size);
+    /* The kernel takes that for the file's end; also by a handle that reads past its pages, where
+     * it is mapped or spliced. */
+    if ((!request->handle->direct || request->handle->pages.way == KEPT_PAST) &&
+        shoal->result >= 0 && (uint64_t)shoal->result < in->size) {
         ahead_told(request->front);
         told_end(&request->front->told, request_header(request)->nodeid,
                  shoal->offset + (uint64_t)shoal->result);
