@@ -42,7 +42,7 @@ struct aside {
     pthread_t watcher;
     cpu_set_t cpus; /* of the process */
     uint64_t dear_ns;
-    atomic_bool is_dear;          /* a wake-up of another CPU */
+    _Atomic uint64_t wakeup_ns;   /* what waking another CPU takes; 0: not known */
     _Atomic uint64_t measured_ns; /* when that was measured; 0: it is wanted */
     pthread_mutex_t mutex;        /* guards what follows */
     pthread_cond_t changed;
@@ -213,7 +213,7 @@ static void wakeup_measure(struct aside *aside) {
     (void)pthread_setaffinity_np(pthread_self(), sizeof aside->cpus, &aside->cpus);
     uint64_t wakeup_ns = wakeup_measure_ns(aside->env);
     if (wakeup_ns != 0) {
-        atomic_store(&aside->is_dear, wakeup_ns >= aside->dear_ns);
+        atomic_store(&aside->wakeup_ns, wakeup_ns);
     }
     atomic_store(&aside->measured_ns, env_now_ns(aside->env));
     pthread_mutex_lock(&aside->mutex);
@@ -310,7 +310,6 @@ struct aside *aside_open(struct env *env, unsigned count, uint64_t dear_ns) {
     aside->env = env;
     (void)sched_getaffinity(0, sizeof aside->cpus, &aside->cpus);
     aside->dear_ns = dear_ns;
-    atomic_store(&aside->is_dear, dear_ns == 0);
     aside->count_max = count;
     pthread_mutex_init(&aside->mutex, NULL);
     pthread_condattr_init(&by_monotonic);
@@ -390,9 +389,12 @@ static void watcher_wake(struct aside *aside) {
 }
 
 /* By what was measured last, which is asked for anew when it is old. */
-static bool is_worth_it(struct aside *aside, uint64_t now_ns) {
+static bool is_worth_it(const struct aside_thread *thread, uint64_t now_ns) {
+    struct aside *aside = thread->all;
     uint64_t measured_ns = atomic_load(&aside->measured_ns);
-    bool is_dear = atomic_load(&aside->is_dear);
+    uint64_t own_ns = aside->dear_ns > 0 ? ASIDE_DEAR_OWN_NS : 0;
+    uint64_t dear_ns = thread->follows ? aside->dear_ns : own_ns;
+    bool is_dear = atomic_load(&aside->wakeup_ns) >= dear_ns;
     uint64_t seconds = is_dear ? MEASURE_S : MEASURE_CHEAP_S;
 
     if (measured_ns != 0 && now_ns > measured_ns + seconds * NS_PER_S) {
@@ -491,7 +493,7 @@ void aside_took(struct aside_thread *thread, uint32_t program, bool alone, bool 
     if (alone && program != 0 && aside_serves_one(thread) && !aside_is(thread)) {
         uint64_t now_ns = env_now_ns(thread->all->env);
 
-        if (now_ns >= thread->not_before_ns && is_worth_it(thread->all, now_ns)) {
+        if (now_ns >= thread->not_before_ns && is_worth_it(thread, now_ns)) {
             thread_enter(thread, now_ns);
         }
     }

@@ -21,10 +21,10 @@
  * Over /dev/fuse the thread goes to the program's CPU (/proc/PID/stat), and looks for it again when
  * the program does not come back there. Over io_uring a queue is its CPU's own.
  *
- * It is not used where waking a thread on another CPU takes less than ASIDE_DEAR_NS, which the
- * watcher measures at first and, as long as threads want to stand aside, now and then; nor
- * where the process may not take back its policy (CAP_SYS_NICE, or RLIMIT_NICE), or has another one
- * than SCHED_OTHER. test/model/aside.pml proves that no thread is left without a CPU.
+ * It is not used where waking a thread on another CPU takes less than ASIDE_DEAR_NS (over io_uring
+ * ASIDE_DEAR_OWN_NS), which the watcher measures at first and, as long as threads want to stand
+ * aside, now and then; nor where the process may not take back its policy (CAP_SYS_NICE, or
+ * RLIMIT_NICE), or has another one than SCHED_OTHER. test/model/aside.pml proves that no thread is left without a CPU.
  *
  * Threads: aside_join and what follows it by the thread that it is about. */
 #pragma once
@@ -61,8 +61,9 @@ struct aside_thread {
 };
 
 /* Waking another CPU, and being woken by it, is worth avoiding from here on: halted CPUs of virtual
- * machines take 30 us for it, those that poll for a while 5. */
-enum { ASIDE_DEAR_NS = 15000 };
+ * machines take 8 to 30 us for it, those that poll for a while 4. Over io_uring, where each CPU's
+ * thread stands aside for whoever asks there, several programs pay for what one gains. */
+enum { ASIDE_DEAR_NS = 6000, ASIDE_DEAR_OWN_NS = 15000 };
 
 /* Begins to watch count threads at most. NULL: threads can't stand aside here, or memory or a
  * thread is missing, and nothing is lost but speed. env: for the time. dear_ns: ASIDE_DEAR_NS; 0:
