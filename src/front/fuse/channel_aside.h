@@ -24,7 +24,8 @@
  * It is not used where waking a thread on another CPU takes less than ASIDE_DEAR_NS (over io_uring
  * ASIDE_DEAR_OWN_NS), which the watcher measures at first and, as long as threads want to stand
  * aside, now and then; nor where the process may not take back its policy (CAP_SYS_NICE, or
- * RLIMIT_NICE), or has another one than SCHED_OTHER. test/model/aside.pml proves that no thread is left without a CPU.
+ * RLIMIT_NICE), or has another one than SCHED_OTHER. test/model/aside.pml proves that no thread is
+ * left without a CPU.
  *
  * Threads: aside_join and what follows it by the thread that it is about. */
 #pragma once
