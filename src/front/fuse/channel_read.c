@@ -84,11 +84,10 @@ static bool thread_moves(struct channel_thread *thread) {
  * those that serve them. */
 static void thread_found(struct channel_thread *thread, bool at_once, size_t bytes) {
     struct channel_threads *all = thread->all;
-    bool large =
-        fuse_request_is_large(thread->request, bytes) &&
-        !(aside_serves_one(&thread->aside) && fuse_request_is_short(thread->request, bytes));
-    unsigned limit =
-        thread_moves(thread) || large ? all->reader_count : MAX(all->reader_count / 2, 1u);
+    bool of_one = aside_serves_one(&thread->aside) && fuse_request_is_short(thread->request, bytes);
+    bool large = fuse_request_is_large(thread->request, bytes) && !of_one;
+    bool moves = thread_moves(thread) && !of_one;
+    unsigned limit = large || moves ? all->reader_count : MAX(all->reader_count / 2, 1u);
     unsigned active =
         (unsigned)atomic_load_explicit(&all->readers.active_count, memory_order_relaxed);
     uint64_t now_ns;
