@@ -127,16 +127,19 @@ void file_overlay(const struct open_file *file, struct attributes *attributes) {
     }
 }
 
-void file_may_have_changed(struct open_file *file) {
+static void write_ended(struct open_file *file) {
     file->write_ns = (int64_t)env_wall_ns(file->shard->client->options.env);
     file->write_count++;
+}
+
+void file_may_have_changed(struct open_file *file) {
+    write_ended(file);
     file->is_doubtful = true;
 }
 
 /* A write that went with a capability older than the last truncation counts as before it. */
 void file_wrote(struct open_file *file, uint64_t end, uint32_t truncate_seq) {
-    file->write_ns = (int64_t)env_wall_ns(file->shard->client->options.env);
-    file->write_count++;
+    write_ended(file);
     file->times_owed = true;
     if (truncate_seq >= file->attributes.truncate_seq && end > file->size) {
         file->size = end;

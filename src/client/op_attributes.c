@@ -121,8 +121,10 @@ static void setattr_answered(struct operation *operation) {
         if (asked->set & SHOAL_SET_SIZE) {
             file_see_truncated(file, &reply->attributes, &reply->capability);
         }
-        if (asked->set & (SHOAL_SET_MTIME | SHOAL_SET_MTIME_NOW)) {
-            file->times_owed = file->times_owed && file->write_count != operation->write_count;
+        if ((asked->set & (SHOAL_SET_MTIME | SHOAL_SET_MTIME_NOW)) &&
+            file->write_count == operation->write_count) {
+            file->times_owed = false; /* It is another version by this change, too. */
+            file->is_doubtful = false;
         }
         file_see(file, &reply->attributes);
     }

@@ -638,6 +638,36 @@ static void test_what_failed_in_part_is_told(void **state) {
     free(data);
 }
 
+/* A time that was set stays, behind a punch and behind a write that failed. */
+static void test_a_time_that_is_set_stays(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *file = make(bench, "timed", RW);
+    struct shoal_request punch = {.operation = SHOAL_ALLOCATE,
+                                  .file = file,
+                                  .flags = SHOAL_PUNCH_HOLE | SHOAL_KEEP_SIZE,
+                                  .size = 300000};
+    struct shoal_request times = {
+        .operation = SHOAL_SETATTR, .set = SHOAL_SET_MTIME, .ino = ino_of(bench, file)};
+    struct shoal_request look = {.operation = SHOAL_GETATTR, .ino = times.ino};
+    uint8_t *data = pattern(300000, 13);
+
+    assert_int_equal(put(bench, file, 0, data, 300000), 300000);
+    for (unsigned i = 0; i < 2; i++) {
+        bench->cluster.osts[1].fail_opcode = OP_CHUNK_WRITE;
+        bench->cluster.osts[1].fail_result = -ERR_IO;
+        bench->cluster.osts[1].fail_count = i * 100;
+        assert_int_equal(i == 0 ? run(bench, &punch) : put(bench, file, 0, data, 300000),
+                         i == 0 ? 0 : -EIO);
+        times.attributes.mtime_ns = 5 + i;
+        assert_int_equal(run(bench, &times), 0);
+        assert_int_equal(on_file(bench, SHOAL_FLUSH, file), 0);
+    }
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    assert_int_equal(run(bench, &look), 0);
+    assert_int_equal(look.attributes.mtime_ns, 6);
+    free(data);
+}
+
 /* A time that was set tells of what was written before, and of nothing that was written while its
  * answer was on the way. */
 static void test_a_write_beside_a_time_is_told(void **state) {
@@ -943,6 +973,7 @@ int main(void) {
         TEST(a_promise_that_cannot_begin_anew_is_taken_back),
         TEST(failed_write_leaves_nothing_behind_the_end),
         TEST(what_failed_in_part_is_told),
+        TEST(a_time_that_is_set_stays),
         TEST(a_write_beside_a_time_is_told),
         TEST(a_write_that_ends_late_leaves_nothing_behind_the_end),
         TEST(damaged_data_is_asked_for_twice),

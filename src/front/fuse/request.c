@@ -71,7 +71,7 @@ int request_prepare_handle(struct fuse_request *request, enum shoal_operation op
 }
 
 /* Past the kernel's pages a program asks for as much as it has room for. */
-static size_t reads_bytes(const struct fuse_request *request, const struct abi_read_in *read) {
+static size_t bytes_of_read(const struct fuse_request *request, const struct abi_read_in *read) {
     struct handle *handle = handle_find(&request->front->handles, read->handle);
 
     return handle && handle->pages.way == KEPT_PAST ? MIN(read->size, handle->pages.whole_bytes)
@@ -91,7 +91,7 @@ static bool moves_more(const struct fuse_request *request, size_t in_bytes, size
 
     static_assert(offsetof(struct abi_read_in, size) == offsetof(struct abi_write_in, size),
                   "read alike");
-    return (op->start == fuse_op_read && reads_bytes(request, read) > read_bytes) ||
+    return (op->start == fuse_op_read && bytes_of_read(request, read) > read_bytes) ||
            (op->start == fuse_op_write && read->size > WRITE_LARGE_BYTES) ||
            (op->start == fuse_op_fallocate && allocate->length > WRITE_LARGE_BYTES) ||
            ((op->start == fuse_op_copy || op->start == fuse_op_copy_64) &&
