@@ -73,7 +73,7 @@ static void program_start(struct scene *scene) {
 static void scene_open(struct scene *scene, struct place *place) {
     *scene = (struct scene){.env = place->env};
     assert_int_equal(sched_getaffinity(0, sizeof scene->cpus, &scene->cpus), 0);
-    scene->aside = aside_open(place->env, 1, 0);
+    scene->aside = aside_open(place->env, 1, 0, 0);
     if (!scene->aside) {
         print_message("the right to take back a scheduling policy (CAP_SYS_NICE) is missing\n");
         skip();
@@ -228,10 +228,50 @@ static void test_threads_that_it_makes_are_no_heirs(void **state) {
     scene_close(&scene);
 }
 
+/* As over io_uring where waking a CPU is not dear enough for many programs. */
+static void test_where_each_cpu_has_a_thread_it_is_for_one_program_of_all(void **state) {
+    const struct place *place = *state;
+    struct aside *aside = aside_open(place->env, 2, 0, UINT64_MAX);
+    struct aside_thread thread = {0};
+    struct aside_thread other = {0};
+
+    if (!aside) {
+        print_message("the right to take back a scheduling policy (CAP_SYS_NICE) is missing\n");
+        skip();
+    }
+    aside_join(aside, &thread, false);
+    aside_join(aside, &other, false);
+    uint64_t until_ns = env_now_ns(place->env) + WAIT_S * NS_PER_S;
+    while (!has_policy(SCHED_IDLE)) {
+        assert_true(env_now_ns(place->env) < until_ns);
+        aside_took(&thread, OTHER, true, true);
+    }
+    aside_took(&other, OTHER + 1, true, true);
+    for (unsigned i = 0; i < 32; i++) {
+        aside_took(&thread, OTHER, true, true);
+    }
+    assert_int_equal(has_policy(SCHED_IDLE), false);
+    until_ns = env_now_ns(place->env) + 50 * NS_PER_MS;
+    while (env_now_ns(place->env) < until_ns) { /* It tries each 10 ms. */
+        aside_took(&thread, OTHER, true, true);
+        aside_took(&other, OTHER + 1, true, true);
+        assert_false(aside_is(&thread) || aside_is(&other));
+    }
+    until_ns = env_now_ns(place->env) + WAIT_S * NS_PER_S;
+    while (!aside_is(&thread)) { /* The program has been on the other CPU. */
+        assert_true(env_now_ns(place->env) < until_ns);
+        aside_took(&other, OTHER, false, true);
+        aside_took(&thread, OTHER, true, true);
+    }
+    aside_part(&thread);
+    aside_part(&other);
+    aside_close(aside);
+}
+
 static int open_without_the_right(void) {
     bool gone = setresuid(NOBODY, NOBODY, NOBODY) == 0;
 
-    return gone && !aside_open(NULL, 1, 0) && has_policy(SCHED_OTHER) ? 0 : 1;
+    return gone && !aside_open(NULL, 1, 0, 0) && has_policy(SCHED_OTHER) ? 0 : 1;
 }
 
 /* Its policy could not be taken back. */
@@ -252,6 +292,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test_setup_teardown(test_one_that_begins_nothing_is_itself_again, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_threads_that_it_makes_are_no_heirs, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            test_where_each_cpu_has_a_thread_it_is_for_one_program_of_all, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_not_without_the_right, set_up, tear_down),
     };
 

@@ -22,6 +22,7 @@ enum {
     MISSES_MAX = 2,  /* then the program may be elsewhere */
     MOVES_MAX = 8,   /* in so many requests: it does not stay where it is */
     MOVES_EVERY = 256,
+    ALONE_EVERY = 32,  /* requests: whether it still is */
     HEIRS_EVERY = 256, /* looks */
     REST_LOOKS = 3,
     REST_NS = 100000000,
@@ -40,8 +41,9 @@ enum {
 struct aside {
     struct env *env;
     pthread_t watcher;
-    cpu_set_t cpus; /* of the process */
-    uint64_t dear_ns;
+    cpu_set_t cpus;   /* of the process */
+    uint64_t dear_ns; /* as aside_open's */
+    uint64_t many_ns;
     _Atomic uint64_t wakeup_ns;   /* what waking another CPU takes; 0: not known */
     _Atomic uint64_t measured_ns; /* when that was measured; 0: it is wanted */
     pthread_mutex_t mutex;        /* guards what follows */
@@ -50,7 +52,7 @@ struct aside {
     bool sleeps;        /* nobody stands aside, or wants to */
     nlink_t tasks_seen; /* the watcher's, as what follows */
     unsigned looks;
-    unsigned count;
+    _Atomic unsigned count; /* changes with the mutex */
     unsigned count_max;
     struct aside_thread *threads[];
 };
@@ -298,7 +300,7 @@ static bool proc_is_ours(void) {
     return size > 0 && strtol(text, NULL, 10) == getpid();
 }
 
-struct aside *aside_open(struct env *env, unsigned count, uint64_t dear_ns) {
+struct aside *aside_open(struct env *env, unsigned count, uint64_t dear_ns, uint64_t many_ns) {
     struct aside *aside = proc_is_ours() && policy_returns()
                               ? calloc(1, sizeof *aside + count * sizeof aside->threads[0])
                               : NULL;
@@ -310,6 +312,7 @@ struct aside *aside_open(struct env *env, unsigned count, uint64_t dear_ns) {
     aside->env = env;
     (void)sched_getaffinity(0, sizeof aside->cpus, &aside->cpus);
     aside->dear_ns = dear_ns;
+    aside->many_ns = many_ns;
     aside->count_max = count;
     pthread_mutex_init(&aside->mutex, NULL);
     pthread_condattr_init(&by_monotonic);
@@ -348,9 +351,11 @@ void aside_join(struct aside *aside, struct aside_thread *thread, bool follows) 
     thread->thread_id = gettid();
     thread->follows = follows;
     pthread_mutex_lock(&aside->mutex);
-    if (aside->count < aside->count_max) {
-        aside->threads[aside->count++] = thread;
+    unsigned count = atomic_load(&aside->count);
+    if (count < aside->count_max) {
+        aside->threads[count] = thread;
         thread->all = aside;
+        atomic_store(&aside->count, count + 1);
     }
     pthread_mutex_unlock(&aside->mutex);
 }
@@ -363,10 +368,14 @@ static void watcher_avoid(const struct aside_thread *thread) {
     (void)pthread_setaffinity_np(thread->all->watcher, sizeof others, &others);
 }
 
+static uint32_t program_of(const struct aside_thread *thread) {
+    return atomic_load_explicit(&thread->program, memory_order_relaxed);
+}
+
 static bool thread_go(struct aside_thread *thread) {
     cpu_set_t one;
 
-    thread->cpu = cpu_of(thread->program);
+    thread->cpu = cpu_of(program_of(thread));
     if (thread->cpu < 0 || !CPU_ISSET((size_t)thread->cpu, &thread->all->cpus)) {
         return false; /* Not to be seen, or where this process may not go. */
     }
@@ -388,13 +397,40 @@ static void watcher_wake(struct aside *aside) {
     pthread_mutex_unlock(&aside->mutex);
 }
 
+/* Whether no other thread has begun a request since this one looked last, but of its program. */
+static bool asks_alone(struct aside_thread *thread) {
+    struct aside *aside = thread->all;
+    unsigned count = atomic_load(&aside->count);
+    uint64_t begun = 0;
+    bool has_other = false;
+
+    for (unsigned i = 0; i < count; i++) {
+        const struct aside_thread *other = aside->threads[i];
+
+        if (other != thread) {
+            begun += atomic_load_explicit(&other->begun, memory_order_relaxed);
+            has_other =
+                has_other || (program_of(other) != 0 && program_of(other) != program_of(thread));
+        }
+    }
+    bool has_begun = begun != thread->others_begun;
+    thread->others_begun = begun;
+    return !has_begun || !has_other;
+}
+
+/* Over the device only one thread stands aside. */
+static bool may_beside_others(struct aside_thread *thread) {
+    const struct aside *aside = thread->all;
+
+    return thread->follows || atomic_load(&aside->wakeup_ns) >= aside->many_ns ||
+           asks_alone(thread);
+}
+
 /* By what was measured last, which is asked for anew when it is old. */
 static bool is_worth_it(const struct aside_thread *thread, uint64_t now_ns) {
     struct aside *aside = thread->all;
     uint64_t measured_ns = atomic_load(&aside->measured_ns);
-    uint64_t own_ns = aside->dear_ns > 0 ? ASIDE_DEAR_OWN_NS : 0;
-    uint64_t dear_ns = thread->follows ? aside->dear_ns : own_ns;
-    bool is_dear = atomic_load(&aside->wakeup_ns) >= dear_ns;
+    bool is_dear = atomic_load(&aside->wakeup_ns) >= aside->dear_ns;
     uint64_t seconds = is_dear ? MEASURE_S : MEASURE_CHEAP_S;
 
     if (measured_ns != 0 && now_ns > measured_ns + seconds * NS_PER_S) {
@@ -451,14 +487,14 @@ static void program_note(struct aside_thread *thread, uint32_t program) {
     if (program == 0) {
         return;
     }
-    if (program == thread->program) {
+    if (program == program_of(thread)) {
         thread->streak += thread->streak < STREAK;
         thread->others -= thread->others > 0;
         return;
     }
     thread->others += OTHERS_EACH;
     if (!aside_is(thread) || thread->others > OTHERS_MAX) {
-        thread->program = program;
+        atomic_store_explicit(&thread->program, program, memory_order_relaxed);
         thread->streak = 0;
         thread->others = 0;
     }
@@ -485,6 +521,9 @@ void aside_took(struct aside_thread *thread, uint32_t program, bool alone, bool 
         atomic_store_explicit(&thread->served_count, served + 1, memory_order_relaxed);
         if (!alone || !aside_serves_one(thread)) {
             aside_leave(thread);
+        } else if (begun % ALONE_EVERY == 0 && !may_beside_others(thread)) {
+            aside_leave(thread);
+            thread->not_before_ns = env_now_ns(thread->all->env) + BACKOFF_LEAST_NS;
         } else if (begun % MOVES_EVERY == 0) {
             thread->moves = 0;
         }
@@ -493,8 +532,13 @@ void aside_took(struct aside_thread *thread, uint32_t program, bool alone, bool 
     if (alone && program != 0 && aside_serves_one(thread) && !aside_is(thread)) {
         uint64_t now_ns = env_now_ns(thread->all->env);
 
-        if (now_ns >= thread->not_before_ns && is_worth_it(thread, now_ns)) {
+        if (now_ns < thread->not_before_ns || !is_worth_it(thread, now_ns)) {
+            return;
+        }
+        if (may_beside_others(thread)) {
             thread_enter(thread, now_ns);
+        } else {
+            thread->not_before_ns = now_ns + BACKOFF_LEAST_NS;
         }
     }
 }
@@ -505,7 +549,7 @@ void aside_missed(struct aside_thread *thread) {
     }
     thread->misses = 0;
     int before = thread->cpu;
-    int cpu = cpu_of(thread->program);
+    int cpu = cpu_of(program_of(thread));
     if (cpu == before) {
         return;
     }

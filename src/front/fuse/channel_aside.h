@@ -21,11 +21,12 @@
  * Over /dev/fuse the thread goes to the program's CPU (/proc/PID/stat), and looks for it again when
  * the program does not come back there. Over io_uring a queue is its CPU's own.
  *
- * It is not used where waking a thread on another CPU takes less than ASIDE_DEAR_NS (over io_uring
- * ASIDE_DEAR_OWN_NS), which the watcher measures at first and, as long as threads want to stand
- * aside, now and then; nor where the process may not take back its policy (CAP_SYS_NICE, or
- * RLIMIT_NICE), or has another one than SCHED_OTHER. test/model/aside.pml proves that no thread is
- * left without a CPU.
+ * It is not used where waking a thread on another CPU takes less than ASIDE_DEAR_NS, which the
+ * watcher measures at first and, as long as threads want to stand aside, now and then; nor where
+ * the process may not take back its policy (CAP_SYS_NICE, or RLIMIT_NICE), or has another one than
+ * SCHED_OTHER. Over io_uring it is used below ASIDE_DEAR_MANY_NS only while no other thread has
+ * begun a request of another program: threads of several CPUs that stand aside at once cost more
+ * there than they bring. test/model/aside.pml proves that no thread is left without a CPU.
  *
  * Threads: aside_join and what follows it by the thread that it is about. */
 #pragma once
@@ -46,6 +47,7 @@ struct aside_thread {
     _Atomic uint64_t begun;         /* requests */
     _Atomic uint64_t served_count;  /* of them, while it stood aside */
     _Atomic uint64_t entered_count; /* times that it stood aside */
+    _Atomic uint32_t program;       /* that asked last; 0: none */
     uint64_t since_ns;
     _Atomic uint64_t not_before_ns; /* it stands aside again */
     /* The watcher's. */
@@ -53,23 +55,23 @@ struct aside_thread {
     uint64_t seen;
     /* The thread's. */
     int cpu;
-    uint32_t program; /* that asked last; 0: none */
-    unsigned streak;  /* its requests, one after the other */
-    bool was_aside;   /* at the last of them */
+    unsigned streak;       /* its program's requests, one after the other */
+    bool was_aside;        /* at the last of them */
+    uint64_t others_begun; /* what other threads had, when it looked */
     unsigned others;
     unsigned misses;
     unsigned moves;
 };
 
-/* Waking another CPU, and being woken by it, is worth avoiding from here on: halted CPUs of virtual
- * machines take 8 to 30 us for it, those that poll for a while 4. Over io_uring, where each CPU's
- * thread stands aside for whoever asks there, several programs pay for what one gains. */
-enum { ASIDE_DEAR_NS = 6000, ASIDE_DEAR_OWN_NS = 15000 };
+/* Waking another CPU, and being woken by it, is worth avoiding from here on, for one program and,
+ * by threads of several CPUs over io_uring, for many: halted CPUs of virtual machines take 8 to 30
+ * us for it, those that poll for a while 4. */
+enum { ASIDE_DEAR_NS = 6000, ASIDE_DEAR_MANY_NS = 15000 };
 
 /* Begins to watch count threads at most. NULL: threads can't stand aside here, or memory or a
- * thread is missing, and nothing is lost but speed. env: for the time. dear_ns: ASIDE_DEAR_NS; 0:
- * they always may. */
-struct aside *aside_open(struct env *env, unsigned count, uint64_t dear_ns);
+ * thread is missing, and nothing is lost but speed. env: for the time. dear_ns, many_ns:
+ * ASIDE_DEAR_NS, ASIDE_DEAR_MANY_NS; 0: they always may, UINT64_MAX: never. */
+struct aside *aside_open(struct env *env, unsigned count, uint64_t dear_ns, uint64_t many_ns);
 /* All threads have parted from it. Takes NULL. */
 void aside_close(struct aside *aside);
 /* The calling thread may stand aside from now on; follows: to the CPU of its program. */

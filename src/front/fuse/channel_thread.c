@@ -245,7 +245,8 @@ int channel_threads_start(struct channel_threads *threads) {
     sigfillset(&all_signals);
     sigdelset(&all_signals, SIGBUS); /* A thread's own: blocked, it would pass by a handler. */
     pthread_sigmask(SIG_SETMASK, &all_signals, &before);
-    threads->aside = aside_open(threads->options->env, threads->wanted_count, ASIDE_DEAR_NS);
+    threads->aside =
+        aside_open(threads->options->env, threads->wanted_count, ASIDE_DEAR_NS, ASIDE_DEAR_MANY_NS);
     while (started < threads->wanted_count && r == 0) {
         r = thread_start(&threads->threads[started]);
         if (r == 0)
