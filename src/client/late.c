@@ -8,10 +8,18 @@
 /* That many of a round may find that their server is away. */
 enum { LATE_AWAY_A_ROUND = 16 };
 
-static void late_send(struct shard *shard);
+static void late_send(struct shard *shard, struct late_line *line);
 
 void late_init(struct late_closes *late) {
-    list_init(&late->handles);
+    for (uint32_t i = 0; i < ARRAY_SIZE(late->lines); i++) {
+        list_init(&late->lines[i].handles);
+    }
+}
+
+static void late_push(struct shard *shard, struct shoal_file *handle) {
+    bool numbered = handle->number.sequence > 0;
+
+    list_push_back(&shard->late.lines[numbered].handles, &handle->node);
 }
 
 bool late_takes(int result) {
@@ -26,7 +34,7 @@ void late_keep(struct shard *shard, struct shoal_file *handle, struct call *call
 
     handle->late = LATE_CLOSE;
     handle->number = call_number_take(call);
-    list_push_back(&late->handles, &handle->node);
+    late_push(shard, handle);
     atomic_fetch_add_explicit(ever, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&late->count, 1, memory_order_relaxed);
 }
@@ -44,7 +52,7 @@ void late_keep_open(struct shard *shard, struct shoal_file *handle, struct call 
     if (handle->file) {
         file_pin(handle->file);
     }
-    list_push_back(&late->handles, &handle->node);
+    late_push(shard, handle);
     atomic_fetch_add_explicit(&late->ever_opens, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&late->count, 1, memory_order_relaxed);
 }
@@ -73,28 +81,26 @@ static uint64_t stop_ns(const struct shard *shard) {
 }
 
 /* It is tried again, behind the others. */
-static void late_put_back(struct shard *shard, struct shoal_file *handle, int result) {
-    struct late_closes *late = &shard->late;
-
-    handle->number = call_number_take(&late->errand.call);
+static void late_put_back(struct shard *shard, struct late_line *line, struct shoal_file *handle,
+                          int result) {
+    handle->number = call_number_take(&line->errand.call);
     if (handle->late == LATE_AGAIN && handle->number.sequence > 0) {
         handle->late = LATE_OPEN;
     }
-    list_push_back(&late->handles, &handle->node);
-    late->round_away -= MIN(late->round_away, 1U);
-    if (result == -ERR_NO_SPACE || late->round_away == 0) {
-        late->round = 0;
+    late_push(shard, handle);
+    line->round_away -= MIN(line->round_away, 1U);
+    if (result == -ERR_NO_SPACE || line->round_away == 0) {
+        line->round = 0;
     }
 }
 
-static void late_closed(struct shard *shard, struct shoal_file *handle) {
-    struct late_closes *late = &shard->late;
-    struct call *call = &late->errand.call;
+static void late_closed(struct shard *shard, struct late_line *line, struct shoal_file *handle) {
+    struct call *call = &line->errand.call;
 
-    if (call->result == 0 && late->is_repeated) {
+    if (call->result == 0 && line->is_repeated) {
         (void)file_see(handle->file, &call->reply.settle.attributes);
     } else if (call->result == 0) {
-        settle_done(handle->file, call, late->write_count);
+        settle_done(handle->file, call, line->write_count);
     }
     call_abandon(call);
     late_over(shard, handle);
@@ -133,12 +139,11 @@ static bool late_pin(struct shard *shard, struct shoal_file *handle) {
 
 void late_made(struct shard *shard, struct shoal_file *handle) {
     (void)late_pin(shard, handle);
-    list_push_back(&shard->late.handles, &handle->node);
+    late_push(shard, handle);
 }
 
-static void late_created(struct shard *shard, struct shoal_file *handle, bool is_over) {
-    const struct call *call = &shard->late.errand.call;
-
+static void late_created(struct shard *shard, const struct call *call, struct shoal_file *handle,
+                         bool is_over) {
     if (call->reply.create.elsewhere) {
         late_over(shard, handle);
         return;
@@ -150,16 +155,15 @@ static void late_created(struct shard *shard, struct shoal_file *handle, bool is
 }
 
 /* It is open, or will never be by that number. */
-static void late_opened(struct shard *shard, struct shoal_file *handle) {
-    struct late_closes *late = &shard->late;
-    struct call *call = &late->errand.call;
-    bool is_over = errand_is_over(&late->errand);
+static void late_opened(struct shard *shard, struct late_line *line, struct shoal_file *handle) {
+    struct call *call = &line->errand.call;
+    bool is_over = errand_is_over(&line->errand);
 
     call_abandon(call);
     if (call->result < 0) {
         late_over(shard, handle);
     } else if (handle->late == LATE_CREATE) {
-        late_created(shard, handle, is_over);
+        late_created(shard, call, handle, is_over);
     } else if (is_over && call->reply.open.name != 0) {
         late_over(shard, handle); /* Memory had it, and nobody presented it. */
     } else {
@@ -169,33 +173,33 @@ static void late_opened(struct shard *shard, struct shoal_file *handle) {
         if (late_is_counted(handle)) {
             file_handle_added(handle->file, handle);
         }
-        list_push_back(&late->handles, &handle->node);
+        late_push(shard, handle);
     }
 }
 
 static void late_answered(struct errand *errand) {
     struct shard *shard = errand->shard;
-    struct late_closes *late = &shard->late;
-    struct shoal_file *handle = late->sent;
+    struct late_line *line = CONTAINER_OF(errand, struct late_line, errand);
+    struct shoal_file *handle = line->sent;
     int r = errand->call.result;
 
-    router_leave(&shard->readers, late->parity);
-    if (handle->late == LATE_CLOSE && (r || errand_is_over(errand) || late->is_repeated)) {
+    router_leave(&shard->readers, line->parity);
+    if (handle->late == LATE_CLOSE && (r || errand_is_over(errand) || line->is_repeated)) {
         settle_failed(handle->file, &errand->call);
     }
     if (handle->late == LATE_CLOSE && errand_is_over(errand)) {
-        late_send(shard);
+        late_send(shard, line);
         return;
     }
-    late->sent = NULL;
+    line->sent = NULL;
     if (late_takes(r) && stop_ns(shard) == 0) {
-        late_put_back(shard, handle, r);
+        late_put_back(shard, line, handle, r);
     } else if (handle->late == LATE_CLOSE) {
-        late_closed(shard, handle);
+        late_closed(shard, line, handle);
     } else {
-        late_opened(shard, handle);
+        late_opened(shard, line, handle);
     }
-    late_send(shard);
+    late_send(shard, line);
 }
 
 /* As a release does: the last one that is open by name closes all of them. False: there is nothing
@@ -208,7 +212,7 @@ static bool late_take_name(struct shard *shard, struct shoal_file *handle) {
         return false;
     }
     if (file->opening_count > 0) {
-        list_push_back(&shard->late.handles, &handle->node);
+        late_push(shard, handle);
         return false;
     }
     handle->name = file->name;
@@ -222,7 +226,7 @@ static bool late_is_ready(struct shard *shard, struct shoal_file *handle) {
         return false;
     }
     if (!handle->file && handle->late != LATE_CREATE && !late_pin(shard, handle)) {
-        list_push_back(&shard->late.handles, &handle->node);
+        late_push(shard, handle);
         return false;
     }
     return handle->late != LATE_CLOSE || !handle->named || handle->name != 0 ||
@@ -244,8 +248,8 @@ static uint16_t late_fill_open(const struct shoal_file *handle, struct call *cal
     return OP_OPEN;
 }
 
-static uint16_t late_fill(struct late_closes *late, struct call *call) {
-    const struct shoal_file *handle = late->sent;
+static uint16_t late_fill(struct late_line *line, struct call *call) {
+    const struct shoal_file *handle = line->sent;
 
     if (handle->late == LATE_CREATE) {
         return late_fill_create(handle, call);
@@ -253,66 +257,73 @@ static uint16_t late_fill(struct late_closes *late, struct call *call) {
     if (handle->late != LATE_CLOSE) {
         return late_fill_open(handle, call);
     }
-    late->write_count = settle_fill_close(handle->file, call, handle);
+    line->write_count = settle_fill_close(handle->file, call, handle);
     return OP_SETTLE;
 }
 
 /* The one that is to be sent again, or the round's next; done when there is none. It is sent again
  * as long as the session lasts, under its number: who let that go could not tell whether it was
  * taken. */
-static void late_send(struct shard *shard) {
-    struct late_closes *late = &shard->late;
+static void late_send(struct shard *shard, struct late_line *line) {
     struct list_node *node;
 
-    while (!late->sent && late->round > 0 && (node = list_pop_front(&late->handles)) != NULL) {
+    while (!line->sent && line->round > 0 && (node = list_pop_front(&line->handles)) != NULL) {
         struct shoal_file *handle = CONTAINER_OF(node, struct shoal_file, node);
 
-        late->round--;
-        late->sent = late_is_ready(shard, handle) ? handle : NULL;
+        line->round--;
+        line->sent = late_is_ready(shard, handle) ? handle : NULL;
     }
-    if (!late->sent) {
+    if (!line->sent) {
         return;
     }
-    struct shoal_file *handle = late->sent;
+    struct shoal_file *handle = line->sent;
     struct ino ino = handle->file ? handle->file->ino : handle->ino;
-    errand_init(&late->errand, shard, late_answered, UINT64_MAX);
-    late->errand.call.patience_ns = shard->client->options.request_timeout_ns;
-    late->errand.call.keeps_number = true;
-    late->is_repeated = handle->number.sequence > 0;
-    call_number_give(&late->errand.call, &handle->number);
-    uint16_t opcode = late_fill(late, &late->errand.call);
-    late->parity = router_enter(&shard->client->router, &shard->readers);
-    errand_start_slot(&late->errand, opcode, ino_slot(ino));
+    errand_init(&line->errand, shard, late_answered, UINT64_MAX);
+    line->errand.call.patience_ns = shard->client->options.request_timeout_ns;
+    line->errand.call.keeps_number = true;
+    line->is_repeated = handle->number.sequence > 0;
+    call_number_give(&line->errand.call, &handle->number);
+    uint16_t opcode = late_fill(line, &line->errand.call);
+    line->parity = router_enter(&shard->client->router, &shard->readers);
+    errand_start_slot(&line->errand, opcode, ino_slot(ino));
 }
 
-static void late_give_up(struct shard *shard) {
-    struct late_closes *late = &shard->late;
+static void late_give_up(struct shard *shard, struct late_line *line) {
     struct list_node *node;
 
-    late->round = 0;
-    if (late->sent) {
-        call_cancel(&late->errand.call);
+    line->round = 0;
+    if (line->sent) {
+        call_cancel(&line->errand.call);
     }
-    while ((node = list_pop_front(&late->handles)) != NULL) {
+    while ((node = list_pop_front(&line->handles)) != NULL) {
         late_over(shard, CONTAINER_OF(node, struct shoal_file, node));
+    }
+}
+
+static void line_step(struct shard *shard, struct late_line *line, uint64_t since_ns) {
+    uint32_t count = atomic_load_explicit(&shard->late.count, memory_order_relaxed);
+    uint64_t now_ns = env_now_ns(shard->client->options.env);
+
+    if (client_is_fenced(shard->client) || (since_ns > 0 && now_ns - since_ns >= LATE_STOP_NS)) {
+        late_give_up(shard, line);
+    } else if (!line->sent) {
+        line->round = count;
+        line->round_away = LATE_AWAY_A_ROUND;
+        late_send(shard, line);
+    } else if (since_ns > 0) {
+        line->round = count - 1;
+        line->round_away = LATE_AWAY_A_ROUND;
     }
 }
 
 void late_step(struct shard *shard) {
     struct late_closes *late = &shard->late;
     uint64_t since_ns = stop_ns(shard);
-    uint64_t now_ns = env_now_ns(shard->client->options.env);
 
     atomic_store_explicit(&late->posted, false, memory_order_release);
-    if (client_is_fenced(shard->client) || (since_ns > 0 && now_ns - since_ns >= LATE_STOP_NS)) {
-        late_give_up(shard);
-    } else if (!late->sent) {
-        late->round = atomic_load_explicit(&late->count, memory_order_relaxed);
-        late->round_away = LATE_AWAY_A_ROUND;
-        late_send(shard);
-    } else if (since_ns > 0) {
-        late->round = atomic_load_explicit(&late->count, memory_order_relaxed) - 1;
-        late->round_away = LATE_AWAY_A_ROUND;
+    /* Those that have a number first: the others may need what they give back. */
+    for (uint32_t i = ARRAY_SIZE(late->lines); i-- > 0;) {
+        line_step(shard, &late->lines[i], since_ns);
     }
 }
 

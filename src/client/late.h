@@ -29,7 +29,10 @@
  * server that is away. Under its number a close that had been taken before is not taken twice:
  * another open of that file stays.
  *
- * Thread: the shard's step, but the atomic fields. Memory: the handle has the node, the shard the
+ * Those that have a number and those that need one are two lines: the latter may wait for a place
+ * in the log's window, which the former give back.
+ *
+ * Thread: the shard's step, but the atomic fields. Memory: the handle has the node, the line its
  * one errand. */
 #pragma once
 #include "client/errand.h"
@@ -40,21 +43,25 @@ struct shoal_file;
 
 enum late_stage { LATE_CLOSE, LATE_OPEN, LATE_CREATE, LATE_AGAIN };
 
+struct late_line {
+    struct list handles;     /* those that wait */
+    struct shoal_file *sent; /* what is asked of; NULL: nothing */
+    uint32_t round;          /* so many are still to be sent in this one, */
+    uint32_t round_away;     /* and so many may still meet a server that is away */
+    uint32_t parity;         /* of the router's readers, as long as one is sent */
+    uint64_t write_count;    /* of its file, when it was sent */
+    bool is_repeated;        /* under the number of a copy that may have said less */
+    struct errand errand;
+};
+
 struct late_closes {
     struct message message; /* from the session: begin a round */
     atomic_bool posted;
-    _Atomic uint32_t count;      /* with the one that is sent, and those that come from others */
+    _Atomic uint32_t count;      /* with those that are sent, and those that come from others */
     _Atomic uint64_t ever;       /* closes that were put here for want of room, */
     _Atomic uint64_t ever_away;  /* and as their server was away; */
     _Atomic uint64_t ever_opens; /* and opens, and closes of those whose answer can't be used */
-    struct list handles;         /* those that wait */
-    struct shoal_file *sent;     /* what is asked of; NULL: nothing */
-    uint32_t round;              /* so many are still to be sent in this one, */
-    uint32_t round_away;         /* and so many may still meet a server that is away */
-    uint32_t parity;             /* of the router's readers, as long as one is sent */
-    uint64_t write_count;        /* of its file, when it was sent */
-    bool is_repeated;            /* under the number of a copy that may have said less */
-    struct errand errand;
+    struct late_line lines[2];   /* by whether they have a number */
 };
 
 void late_init(struct late_closes *late);
