@@ -59,6 +59,7 @@
     X(BLIND_COUNT, "blind-count") /* an evicted writer's blocks are not asked for */               \
     X(KEPT_CALL, "kept-call")     /* a transaction's call that fails is under way for ever */      \
     X(KEPT_OPEN, "kept-open")     /* what an interrupted open was granted is not given back */     \
+    X(BLIND_BELIEF, "blind-belief") /* chunks are given back that others may have written */       \
     X(LOW_REBUILT, "low-rebuilt") /* a rebuilt manager goes on at the highest numbers known */
 
 enum bug {

@@ -114,12 +114,17 @@ static bool convert_learn(struct operation *operation) {
         operation->layout = layout_is_valid(&reply->layout) ? reply->layout : file->layout;
         return false;
     }
-    file->attributes.data_state = DATA_CHUNKED;
+    file_is_chunked(file);
     file_see_capability(file, &reply->capability, &reply->layout);
     return true;
 }
 
 void convert_start(struct operation *operation) {
+    if (file_untouched_take(operation->file)) {
+        operation->result = 0;
+        convert_finish(operation, 0);
+        return;
+    }
     operation->stage = CONVERT_BEGIN;
     convert_begin(operation);
 }

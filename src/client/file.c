@@ -10,6 +10,52 @@ bool file_is_owed(const struct open_file *file) {
     return file->size_owed || file->times_owed;
 }
 
+/* Somebody else may have written to them, or this client may have given them back. */
+static void untouched_see(struct open_file *file) {
+    struct attributes *attributes = &file->attributes;
+
+    if (file->untouched == 0) {
+        return;
+    }
+    if (attributes->data_state == DATA_CHUNKED && attributes->size == 0 &&
+        attributes->truncate_seq == 0) {
+        attributes->data_state = DATA_EMPTY;
+    } else {
+        file->untouched = 0;
+    }
+}
+
+void file_made(struct open_file *file, const struct attributes *attributes,
+               const struct capability *capability) {
+    if (attributes->data_state == DATA_CHUNKED) {
+        file->untouched = capability->generation;
+    }
+}
+
+uint32_t file_untouched_give_back(struct open_file *file) {
+    uint32_t generation = file->untouched;
+
+    if (generation != 0) {
+        file->untouched = 0;
+        file->capability.generation = 0;
+    }
+    return generation;
+}
+
+bool file_untouched_take(struct open_file *file) {
+    bool is = file->untouched != 0;
+
+    if (is) {
+        file_is_chunked(file);
+    }
+    return is;
+}
+
+void file_is_chunked(struct open_file *file) {
+    file->untouched = 0;
+    file->attributes.data_state = DATA_CHUNKED;
+}
+
 /* Ours counts as long as the server was not told: nothing but a truncation makes a file shorter. */
 bool file_see(struct open_file *file, const struct attributes *attributes) {
     /* Never back to the inode, but when a power failure took the way out of it back. */
@@ -33,6 +79,7 @@ bool file_see(struct open_file *file, const struct attributes *attributes) {
         file->size_owed = false;
     }
     file->attributes = *attributes;
+    untouched_see(file);
     file->seen = true;
     file->seen_ns = env_now_ns(file->shard->client->options.env);
     return true;

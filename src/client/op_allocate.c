@@ -106,7 +106,7 @@ static void allocate_inline_answered(struct operation *operation) {
         file_see_capability(file, &reply->capability, NULL);
     }
     if (reply->attributes.data_state == DATA_CHUNKED) {
-        file->attributes.data_state = DATA_CHUNKED;
+        file_is_chunked(file);
         allocate_start(operation);
     } else {
         allocate_finish(operation, 0);

@@ -107,6 +107,9 @@ static void setattr_send(struct operation *operation) {
         .atime_ns = wanted->atime_ns,
         .mtime_ns = wanted->mtime_ns,
         .opened = handle_writes(asked),
+        .untouched = operation->need == FILE_NEEDS_ALL && operation->file
+                         ? file_untouched_give_back(operation->file)
+                         : 0,
     };
     operation_call(operation, OP_SETATTR, operation->ino);
 }
@@ -174,40 +177,54 @@ static void layout_out(const struct layout *from, struct shoal_layout *to) {
     };
 }
 
+static void layout_finish(struct operation *operation, int result) {
+    if (operation->file) {
+        file_leave(operation->file, operation);
+    }
+    operation_finish(operation, result);
+}
+
 static void layout_set_send(struct operation *operation) {
     struct call *call = operation_prepare(operation);
     int r = layout_in(&operation_request(operation)->layout, &call->request.layout_set.layout);
 
     if (r) {
-        operation_finish(operation, r);
+        layout_finish(operation, r);
         return;
     }
     operation->stage = 1;
     call->request.layout_set.ino = operation->ino;
     call->request.layout_set.who = operation_who(operation);
+    if (operation->file) {
+        call->request.layout_set.untouched = file_untouched_give_back(operation->file);
+    }
     operation_call(operation, OP_LAYOUT_SET, operation->ino);
 }
 
 void op_layout_step(struct operation *operation) {
     struct shoal_request *asked = operation_request(operation);
     const struct call *call = &operation->errand.call;
-    struct open_file *file;
+    struct open_file *file = shard_find(operation->shard, operation->ino);
+    bool sets = asked->operation == SHOAL_LAYOUT_SET;
 
-    if (operation->stage == 0 && asked->operation == SHOAL_LAYOUT_SET) {
+    if (operation->stage == 0 && sets && file && file->untouched != 0 && !operation->file) {
+        file_pin(file);
+        operation->file = file;
+        file_enter(file, operation, FILE_NEEDS_ALL); /* Nobody may begin to write meanwhile. */
+    } else if (operation->stage == 0 && sets) {
         layout_set_send(operation);
     } else if (operation->stage == 0) {
         operation->stage = 1;
         operation_prepare(operation)->request.layout_get.ino = operation->ino;
         operation_call(operation, OP_LAYOUT_GET, operation->ino);
-    } else if (operation->result == 0 && asked->operation == SHOAL_LAYOUT_SET) {
-        file = shard_find(operation->shard, operation->ino);
+    } else if (operation->result == 0 && sets) {
         if (file && !errand_is_over(&operation->errand)) {
             file_see_layout(file, &call->reply.layout_set.layout);
         }
         layout_out(&call->reply.layout_set.layout, &asked->layout);
-        operation_finish(operation, 0);
+        layout_finish(operation, 0);
     } else {
         layout_out(&call->reply.layout_get.layout, &asked->layout);
-        operation_finish(operation, operation->result);
+        layout_finish(operation, operation->result);
     }
 }

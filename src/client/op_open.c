@@ -30,6 +30,10 @@ uint64_t settle_fill(struct open_file *file, struct call *call, uint32_t handle_
     if (tells) {
         file_blocks_tell(file, &call->request.settle);
     }
+    bool is_last = (open_flags & OPEN_WRITE) && file->writer_count == 1;
+    if (is_last && !file->alone && file->writes_in_flight == 0 && list_is_empty(&file->waiting)) {
+        call->request.settle.untouched = file_untouched_give_back(file);
+    }
     return file->write_count;
 }
 
@@ -181,6 +185,7 @@ static void create_send(struct operation *operation) {
         .mode = asked->mode,
         .open_flags = asked->flags & OPEN_FLAGS_OF_SERVERS,
         .exclusive = (asked->flags & SHOAL_OPEN_EXCLUSIVE) != 0,
+        .draws = 1,
     };
     call->keeps_number = true;
     operation_call(operation, OP_CREATE, operation->ino);
@@ -289,6 +294,9 @@ static void create_enter(struct operation *operation) {
     }
     bool fresh = shard_refresh(operation->shard, operation->close_stamp, &reply->attributes);
 
+    if (!file->seen && reply->created) {
+        file_made(file, &reply->attributes, &reply->capability);
+    }
     if (!file->seen) {
         file_see(file, &reply->attributes);
     }

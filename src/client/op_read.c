@@ -87,7 +87,7 @@ static void read_inline_answered(struct operation *operation) {
     file_see(file, &reply->attributes);
     file_see_capability(file, &reply->capability, NULL);
     if (reply->attributes.data_state == DATA_CHUNKED) {
-        file->attributes.data_state = DATA_CHUNKED;
+        file_is_chunked(file);
         read_piece_put(operation); /* The calls for chunks may need it. */
         read_start(operation);
         return;

@@ -84,6 +84,7 @@ static void write_inline_send(struct operation *operation) {
         .offset = operation->start,
         .data = {asked->data, asked->size},
         .drop_suid = write_kills(operation),
+        .untouched = file_untouched_give_back(operation->file),
     };
     operation_call(operation, OP_INLINE_WRITE, operation->ino);
 }
@@ -100,7 +101,7 @@ static void write_inline_answered(struct operation *operation) {
         file_see(file, &reply->attributes);
         file_see_capability(file, &reply->capability, NULL);
         if (reply->attributes.data_state == DATA_CHUNKED) {
-            file->attributes.data_state = DATA_CHUNKED;
+            file_is_chunked(file);
         }
     }
     if (reply->attributes.data_state == DATA_CHUNKED) {
@@ -207,10 +208,13 @@ static void write_start(struct operation *operation) {
     }
     operation->start = offset;
     operation->end = offset + asked->size;
-    if (file->attributes.data_state != DATA_CHUNKED && write_fits_inline(operation)) {
-        write_inline_send(operation);
-    } else if (file->attributes.data_state != DATA_CHUNKED && operation->need != FILE_NEEDS_ALL) {
+    bool is_chunked = file->attributes.data_state == DATA_CHUNKED;
+    bool goes_inline = !is_chunked && write_fits_inline(operation);
+    bool needs_all = file->untouched != 0 || (!is_chunked && !goes_inline);
+    if (needs_all && operation->need != FILE_NEEDS_ALL) {
         file_enter_alone(file, operation);
+    } else if (goes_inline) {
+        write_inline_send(operation);
     } else if (file->attributes.data_state != DATA_CHUNKED) {
         convert_start(operation);
     } else if (write_kills(operation) && !operation->killed) {

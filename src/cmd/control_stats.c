@@ -148,6 +148,8 @@ static void add_group(struct answer *answer, struct local_cluster *cluster, uint
     GROUP_COUNTER("counted", totals.counted);
     GROUP_COUNTER("orphans_freed", totals.orphans_freed);
     GROUP_COUNTER("writers_left", totals.writers_left);
+    GROUP_COUNTER("chunks_given_back", totals.chunks_given_back);
+    GROUP_COUNTER("chunks_kept", totals.chunks_kept);
     GROUP_COUNTER("evictions", totals.evictions);
     GROUP_COUNTER("fences", totals.fences);
     GROUP_COUNTER("fencing_settles", totals.fencing_settles);

@@ -17,6 +17,9 @@ struct group_totals {
     uint64_t counted;         /* files whose blocks were asked for alone (usage.h) */
     uint64_t orphans_freed;
     uint64_t writers_left; /* rows of writers that no open stood behind, closed (leftovers.h) */
+    uint64_t chunks_given_back; /* of files, by who had made them (untouched.h); those of requests
+                                   that begin anew again */
+    uint64_t chunks_kept;       /* likewise, as others might have written to them */
     uint64_t evictions;
     uint64_t fences;           /* of these, whose opens before a loss of the log were not known */
     uint64_t fencing_settles;  /* questions for a length that had storage targets refuse them */

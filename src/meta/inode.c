@@ -126,7 +126,7 @@ void capability_fill(struct transaction *transaction, struct ino ino, const stru
                      uint32_t rights, struct capability *ret_capability) {
     *ret_capability = (struct capability){
         .ino = ino,
-        .generation = row->chunk_generation,
+        .generation = row->flags & INODE_UNTOUCHED ? 0 : row->chunk_generation,
         .rights = rights,
         .max_offset = FILE_BYTES_MAX,
         .truncate_seq = row->truncate_seq,

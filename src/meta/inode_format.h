@@ -6,14 +6,16 @@
 /* INODE_CUT_PENDING: the cut to truncate_size has not reached all OSTs. INODE_DYING: a removed
  * directory still open. INODE_TAIL: behind the end may lie what a write has left that failed while
  * others wrote; it is cut when nobody does. INODE_UNTOLD: only OSTs know the size (op_settle.c).
- * INODE_COUNTED: blocks are sure; usage.h. */
+ * INODE_COUNTED: blocks are sure; usage.h. INODE_UNTOUCHED: its chunks were drawn when it was made;
+ * untouched.h. */
 enum inode_flag {
     INODE_CUT_PENDING = 1,
     INODE_DYING = 2,
     INODE_TAIL = 4,
     INODE_UNTOLD = 8,
     INODE_COUNTED = 16,
-    INODE_FLAGS_KNOWN = 31
+    INODE_UNTOUCHED = 32,
+    INODE_FLAGS_KNOWN = 63
 };
 
 struct __attribute__((packed)) inode_row {

@@ -6,6 +6,7 @@
 #include "meta/open.h"
 #include "meta/operations.h"
 #include "meta/truncate.h"
+#include "meta/untouched.h"
 
 static int reply_fill(struct transaction *transaction, struct ino ino, const struct inode_row *row,
                       struct call *call) {
@@ -48,6 +49,9 @@ static int open_existing(struct transaction *transaction, struct ino ino, struct
         r = r < 0 ? r : inode_put(transaction, ino, &changed);
     } else if (request->open_flags & OPEN_WRITE) {
         r = truncate_unsure_end(transaction, ino, &changed);
+    }
+    if (r == 0 && untouched_end(&changed)) {
+        r = inode_put(transaction, ino, &changed);
     }
     r = r < 0 ? r : open_stage(transaction, ino, &request->who, request->open_flags);
     return r < 0 ? r : reply_fill(transaction, ino, &changed, call);
@@ -94,11 +98,16 @@ int op_create(struct transaction *transaction, struct call *call) {
     if (r == -ERR_EXISTS) {
         return open_existing(transaction, place.dentry.ino, call);
     }
+    if (r == 0 && request->draws && (request->open_flags & OPEN_WRITE)) {
+        r = untouched_draw(transaction, &made.row);
+    }
     r = r < 0 ? r : inode_put(transaction, made.ino, &made.row);
     r = r < 0 ? r : open_stage(transaction, made.ino, &request->who, request->open_flags);
     if (r < 0) {
         return r;
     }
     call->reply.create.created = 1;
+    (void)untouched_end(&made.row); /* The capability is its maker's, */
+    made.row.truncate_position = 0; /* who is told if it is lost. */
     return reply_fill(transaction, made.ino, &made.row, call);
 }

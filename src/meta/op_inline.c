@@ -3,6 +3,7 @@
  *     EMPTY --inline_write--> INLINE --convert COMMIT--> CHUNKED
  *       +---------- convert BEGIN -----------------------^
  *
+ * A file may be made CHUNKED, and become EMPTY by its first small write: untouched.h.
  * Who meets a state further on than it thought gets attributes and capability, and nothing is done.
  * A conversion's generation is drawn at BEGIN and comes back with COMMIT: of two that race, each
  * writes chunks of its own, and those of the loser are deleted (move.h). */
@@ -11,6 +12,7 @@
 #include "meta/move.h"
 #include "meta/operations.h"
 #include "meta/truncate.h"
+#include "meta/untouched.h"
 #include "meta/usage.h"
 
 /* A small part of the interval of sync points, which take what is older. */
@@ -52,7 +54,9 @@ int op_inline_write(struct transaction *transaction, struct call *call) {
         return r;
     }
     struct inode_row changed = *row;
-    if (row->data_state != DATA_CHUNKED) {
+    bool is_given_back =
+        untouched_give_back(transaction, request->ino, request->untouched, &changed);
+    if (changed.data_state != DATA_CHUNKED) {
         r = inline_put(transaction, request->ino, request->offset, request->data);
         changed.data_state = DATA_INLINE;
         changed.size = MAX(row->size, request->offset + request->data.size);
@@ -61,8 +65,12 @@ int op_inline_write(struct transaction *transaction, struct call *call) {
         if (request->drop_suid) {
             changed.mode = permission_drop_set_ids(changed.mode);
         }
-        /* Everything up to the mode changes, and nothing behind it. */
-        r = r < 0 ? r : INODE_PATCH(transaction, request->ino, &changed, format, uid);
+        /* Everything up to the mode changes, and mostly nothing behind it. */
+        r = r < 0           ? r
+            : is_given_back ? inode_put(transaction, request->ino, &changed)
+                            : INODE_PATCH(transaction, request->ino, &changed, format, uid);
+    } else if (untouched_end(&changed)) {
+        r = inode_put(transaction, request->ino, &changed);
     }
     r = r < 0 ? r : attributes_read(transaction, request->ino, &changed, &reply->attributes);
     if (r == 0) {
@@ -78,7 +86,7 @@ static int convert_begin(struct transaction *transaction, struct inode_row *row,
     uint32_t generation = 0;
 
     if (row->data_state == DATA_CHUNKED) {
-        return 0;
+        return untouched_end(row) ? inode_put(transaction, ino, row) : 0;
     }
     int r = transaction_generation(transaction, &generation);
     if (r == 0 && row->data_state == DATA_INLINE) {

@@ -3,6 +3,7 @@
 #include "meta/group_internal.h"
 #include "meta/inode.h"
 #include "meta/operations.h"
+#include "meta/untouched.h"
 
 int op_layout_get(struct transaction *transaction, struct call *call) {
     struct layout_get_reply *reply = &call->reply.layout_get;
@@ -42,11 +43,15 @@ int op_layout_set(struct transaction *transaction, struct call *call) {
     const struct inode_row *row;
 
     int r = inode_get(transaction, request->ino, &row);
-    r = r < 0 ? r : layout_check(transaction, row, request);
     if (r < 0) {
         return r;
     }
     struct inode_row changed = *row;
+    (void)untouched_give_back(transaction, request->ino, request->untouched, &changed);
+    r = layout_check(transaction, &changed, request);
+    if (r < 0) {
+        return r;
+    }
     struct layout layout = request->layout;
     bool directory = mode_is_directory(row->mode);
     layout.seed = row->seed;

@@ -3,6 +3,7 @@
 #include "meta/open.h"
 #include "meta/operations.h"
 #include "meta/truncate.h"
+#include "meta/untouched.h"
 
 /* It is a copy of the request that the session has the inode open by. */
 static bool has_opened(const struct transaction *transaction, const struct call *call) {
@@ -32,6 +33,9 @@ int op_open(struct transaction *transaction, struct call *call) {
         r = r < 0 ? r : inode_put(transaction, request->ino, &changed);
     } else if (request->open_flags & OPEN_WRITE) {
         r = truncate_unsure_end(transaction, request->ino, &changed);
+    }
+    if (r == 0 && !open_is_by_name(call) && untouched_end(&changed)) {
+        r = inode_put(transaction, request->ino, &changed);
     }
     r = r < 0 ? r : open_stage(transaction, request->ino, &request->who, request->open_flags);
     r = r < 0 ? r : attributes_read(transaction, request->ino, &changed, &reply->attributes);

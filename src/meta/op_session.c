@@ -3,6 +3,7 @@
 #include "meta/inode.h"
 #include "meta/open.h"
 #include "meta/operations.h"
+#include "meta/untouched.h"
 
 /* Attaches that wait for the list of the ended; all others are tried again, so that those leave
  * room for the message that has it. */
@@ -158,9 +159,15 @@ int op_reopen(struct transaction *transaction, struct call *call) {
         uint32_t flags = (write_count > 0 ? OPEN_WRITE : 0) |
                          (read_count > 0 || request->name != 0 ? OPEN_READ : 0);
 
-        capability_fill(transaction, request->ino, row, rights_of(transaction, request->ino, flags),
+        struct inode_row changed = *row;
+
+        if (untouched_end(&changed)) {
+            r = inode_put(transaction, request->ino, &changed);
+        }
+        capability_fill(transaction, request->ino, &changed,
+                        rights_of(transaction, request->ino, flags),
                         &call->reply.reopen.capability);
-        call->reply.reopen.layout = inode_layout(row);
+        call->reply.reopen.layout = inode_layout(&changed);
     }
     return r;
 }

@@ -6,6 +6,7 @@
 #include "meta/inode.h"
 #include "meta/operations.h"
 #include "meta/truncate.h"
+#include "meta/untouched.h"
 
 enum { SETATTR_TIMES = SETATTR_ATIME | SETATTR_MTIME | SETATTR_ATIME_NOW | SETATTR_MTIME_NOW };
 enum { SETATTR_KNOWN = 2048 - 1 };
@@ -116,6 +117,7 @@ static int changes_make(struct transaction *transaction, const struct setattr_re
     r = r < 0 ? r : owner_changes(request, row);
     r = r < 0 ? r : acts_check(transaction, request->ino, &before, row);
     if (r == 0 && (request->valid & SETATTR_SIZE)) {
+        (void)untouched_give_back(transaction, request->ino, request->untouched, row);
         r = truncate_stage(transaction, request->ino, request->size, row);
         truncate_drop_set_ids(&request->who, row);
     }

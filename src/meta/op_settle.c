@@ -8,6 +8,7 @@
 #include "meta/inode.h"
 #include "meta/open.h"
 #include "meta/operations.h"
+#include "meta/untouched.h"
 #include "meta/usage.h"
 
 /* The time of the last write as the client saw it: it is what getattr has shown there. */
@@ -107,9 +108,14 @@ int op_settle(struct transaction *transaction, struct call *call) {
         return r == -ERR_STALE ? -ERR_CORRUPT : r;
     }
     struct inode_row changed = *row;
+    bool is_given_back = closes_writer && untouched_give_back(transaction, request->ino,
+                                                              request->untouched, &changed);
     if (writes && mode_is_regular(row->mode)) {
         r = size_settle(transaction, request, &changed);
         blocks_settle(request, entry, &changed);
+    }
+    if (closes_writer || changed.size > 0) {
+        (void)untouched_end(&changed);
     }
     if (writes && request->wrote) {
         changed.mtime_ns = mtime_of(row, request->mtime_ns, transaction->now_ns);
@@ -117,10 +123,13 @@ int op_settle(struct transaction *transaction, struct call *call) {
     }
     struct effect close = {.kind = EFFECT_CLOSE, .ino = request->ino, .flags = request->open_flags};
     if (r == 0 && request->close) {
-        r = close_stage(transaction, row, &close, &freed);
+        r = close_stage(transaction, is_given_back ? &changed : row, &close, &freed);
     }
     bool touched = changed.size != row->size || (writes && request->wrote);
-    if (r == 0 && !freed) {
+    if (r == 0 && !freed && is_given_back) {
+        changed.epoch = touched ? transaction->epoch : changed.epoch;
+        r = inode_put(transaction, request->ino, &changed);
+    } else if (r == 0 && !freed) {
         r = row_patch(transaction, request->ino, row, &changed, touched);
     }
     if (r == 0 && closes_writer && !freed &&

@@ -72,8 +72,9 @@ int inode_row_check(struct bytes value, const struct inode_row **ret_row) {
     const struct inode_row *row = (const void *)value.data;
     struct layout layout = inode_layout(row);
     bool chunked = row->data_state == DATA_CHUNKED;
-    bool chunked_ok = chunked ? mode_is_regular(row->mode) && layout_is_valid(&layout)
-                              : row->blocks_high == 0 && !(row->flags & INODE_COUNTED);
+    bool chunked_ok =
+        chunked ? mode_is_regular(row->mode) && layout_is_valid(&layout)
+                : row->blocks_high == 0 && !(row->flags & (INODE_COUNTED | INODE_UNTOUCHED));
     if (row->data_state > DATA_CHUNKED || !chunked_ok || !type_is_valid(row->mode >> 12) ||
         (row->flags & ~INODE_FLAGS_KNOWN) || row->size > FILE_BYTES_MAX ||
         row->partition_depth > 2) {

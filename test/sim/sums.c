@@ -108,6 +108,8 @@ static void sum_stragglers(const struct world *world, uint64_t counts[TOTAL_COUN
     counts[TOTAL_STRAGGLERS_REFUSED] = stragglers_refused(world->stragglers);
     counts[TOTAL_FENCES] = world->group_sum.fences;
     counts[TOTAL_WRITERS_LEFT] = world->group_sum.writers_left;
+    counts[TOTAL_CHUNKS_BACK] = world->group_sum.chunks_given_back;
+    counts[TOTAL_CHUNKS_KEPT] = world->group_sum.chunks_kept;
     counts[TOTAL_FENCING_SETTLES] = world->group_sum.fencing_settles;
     counts[TOTAL_LOSSES_OVER] = world->group_sum.losses_over;
     counts[TOTAL_ENDS_OVER] = world->group_sum.ends_over;

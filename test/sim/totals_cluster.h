@@ -28,6 +28,8 @@
     X(LOSSES_OVER, "losses of a log that were over", true)                                         \
     X(ENDS_OVER, "sizes told as of such a loss", true)                                             \
     X(WRITERS_LEFT, "writers whose close power took, closed", true)                                \
+    X(CHUNKS_BACK, "files whose chunks were given back", true)                                     \
+    X(CHUNKS_KEPT, "of others they stayed, as somebody might have written", true)                  \
     X(LATE_AWAY, "closes told again, server was away", true)                                       \
     X(LATE_OPENS, "opens asked of again, server was away", true)                                   \
     X(RETURNS, "idle clients back at MDTs that restarted", true)                                   \

@@ -207,6 +207,8 @@ static void group_add(struct world *world, const struct group *group, bool cut) 
     sum->orders_put_aside += totals->orders_put_aside;
     sum->pauses += totals->pauses;
     sum->writers_left += totals->writers_left;
+    sum->chunks_given_back += totals->chunks_given_back;
+    sum->chunks_kept += totals->chunks_kept;
     sum->settles_put_off += totals->settles_put_off;
     sum->counted += totals->counted;
     sum->crossings += totals->crossings;

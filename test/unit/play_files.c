@@ -184,9 +184,11 @@ static void inline_write(struct play *play, struct model_inode *inode) {
 
     size = MIN(size, INLINE_BYTES - (size_t)offset);
     memset(data, (int)play_below(play, 256), size);
+    uint32_t untouched = play->session == shadow->maker ? shadow->untouched : 0;
+    shadow->untouched = 0; /* Who writes is told of them, or gives them back. */
     bench_prepare(play->bench, play->session, OP_INLINE_WRITE, &play->call);
     play->call.request.inline_write = (struct inline_write_request){
-        play_ino_of(inode), offset, {data, size}, play->who->uid != 0};
+        play_ino_of(inode), offset, {data, size}, play->who->uid != 0, untouched};
     int r = play_run(play);
     play_expect(play, r, 0);
     const struct inline_write_reply *reply = &play->call.reply.inline_write;
@@ -198,7 +200,9 @@ static void inline_write(struct play *play, struct model_inode *inode) {
         chunk_write(play, inode, &capability);
         return;
     }
-    assert_false(shadow->chunked);
+    assert_true(!shadow->chunked || untouched != 0);
+    play->given_back += shadow->chunked;
+    shadow->chunked = false;
     memcpy(shadow->bytes + offset, data, size);
     model_written(inode, &play->model_who, offset + size);
     play_attributes_check(play, &reply->attributes, inode);
@@ -217,6 +221,7 @@ static void convert(struct play *play, struct model_inode *inode) {
     reply = play->call.reply.inline_convert;
     if (reply.attributes.data_state == DATA_CHUNKED) {
         shadow->chunked = true;
+        shadow->untouched = 0;
         return;
     }
     size_t size = MIN((size_t)inode->size, (size_t)INLINE_BYTES);
@@ -261,8 +266,8 @@ void do_write(struct play *play) {
         return;
     }
     if (inode->write_opens[play->session] == 0) {
-        play->call.request.inline_write =
-            (struct inline_write_request){play_ino_of(inode), 0, {(const uint8_t *)"x", 1}, false};
+        play->call.request.inline_write = (struct inline_write_request){
+            .ino = play_ino_of(inode), .data = {(const uint8_t *)"x", 1}};
         play_expect(play, play_run(play), -ERR_BAD_HANDLE);
     } else if (!shadow_of(inode)->chunked && play_below(play, 4) == 0) {
         convert(play, inode);

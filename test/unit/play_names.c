@@ -47,6 +47,7 @@ void do_create(struct play *play) {
     };
     struct model_inode *inode = NULL;
     bool created = false;
+    bool draws = play_below(play, 2);
 
     play->call.request.create = (struct create_request){play_ino_of(place.parent),
                                                         place.name,
@@ -54,13 +55,18 @@ void do_create(struct play *play) {
                                                         open.mode,
                                                         open.flags,
                                                         open.exclusive,
-                                                        0};
+                                                        0,
+                                                        draws};
     int r = play_run(play);
     play_expect(play, r, model_create(play->fs, &place, &open, &inode, &created));
     if (r == 0) {
         assert_int_equal(play->call.reply.create.created, created);
         if (created) {
             made(play, inode, &play->call.reply.create.attributes);
+            shadow_of(inode)->maker = play->session;
+            shadow_of(inode)->untouched = play->call.reply.create.capability.generation;
+            shadow_of(inode)->chunked = draws && (open.flags & OPEN_WRITE);
+            assert_int_equal(shadow_of(inode)->untouched != 0, shadow_of(inode)->chunked);
         } else if (open.flags & MODEL_TRUNCATE) {
             memset(shadow_of(inode)->bytes, 0, INLINE_BYTES);
         }

@@ -442,7 +442,7 @@ static void meet(struct pair *pair, struct mount mount, struct shoal_file *file,
     }
 }
 
-/* A client sets the layout of a file that others have open, empty or with bytes that are on disk.
+/* A client sets the layout of a file that others have open, with bytes that are on disk.
  * What one of them then writes in chunks is where everybody looks for it: who opens the file now,
  * who has had it open since before, and a truncation. */
 static void layout_set_while_open(const char *name, size_t small, enum meets by,
@@ -490,12 +490,41 @@ static void layout_set_while_open(const char *name, size_t small, enum meets by,
     assert_int_equal(on_file(reader, SHOAL_RELEASE, read), 0);
 }
 
+/* Who makes a file may have written to it, in chunks that are his: so he sets its layout alone. */
+static void layout_set_while_empty(struct pair *pair) {
+    struct mount writer = mount_of(pair, 0);
+    struct mount setter = mount_of(pair, 1);
+    struct shoal_file *written = make(writer, "empty");
+    struct shoal_request look = named(SHOAL_LOOKUP, "empty");
+    struct shoal_request set = {.operation = SHOAL_LAYOUT_SET,
+                                .layout = {.chunk_bytes = 65536, .stripe_count = -1}};
+
+    assert_int_equal(cluster_run(&pair->cluster, setter.client, &look), 0);
+    set.ino = look.attributes.ino;
+    assert_int_equal(run(setter, set), -EINVAL);
+    assert_int_equal(run(writer, set), 0);
+    assert_int_equal(put(writer, written, 0, pair->data, FILE_BYTES), FILE_BYTES);
+    assert_int_equal(on_file(writer, SHOAL_RELEASE, written), 0);
+    assert_int_equal(run(writer, set), -EINVAL); /* Bytes never move. */
+    struct shoal_file *opened = make(setter, "empty");
+    assert_int_equal(get(setter, opened, 0, pair->back, FILE_BYTES), FILE_BYTES);
+    assert_memory_equal(pair->back, pair->data, FILE_BYTES);
+    assert_int_equal(on_file(setter, SHOAL_RELEASE, opened), 0);
+
+    struct shoal_file *closed = make(writer, "closed");
+    look = named(SHOAL_LOOKUP, "closed");
+    assert_int_equal(on_file(writer, SHOAL_RELEASE, closed), 0);
+    assert_int_equal(cluster_run(&pair->cluster, setter.client, &look), 0);
+    set.ino = look.attributes.ino;
+    assert_int_equal(run(setter, set), 0); /* It has been closed as it was made. */
+}
+
 static void test_layout_set_while_open(void **state) {
     const struct cluster_options options = {.seed = 18, .cold_percent = 10, .chunk_bytes = MIB};
     struct pair *pair = pair_open_with(&options, 3);
 
     (void)state;
-    layout_set_while_open("empty", 0, MEETS_BY_LOOK, pair);
+    layout_set_while_empty(pair);
     layout_set_while_open("small", 1000, MEETS_BY_LOOK, pair);
     layout_set_while_open("read", 1000, MEETS_BY_READ, pair);
     layout_set_while_open("written", 1000, MEETS_BY_WRITE, pair);

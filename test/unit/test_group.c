@@ -134,7 +134,8 @@ static void rest_check(struct play *play) {
     }
 }
 
-static void play_seed(const struct bench_options *options) {
+/* Answers how often who had made a file gave its chunks back. */
+static uint64_t play_seed(const struct bench_options *options) {
     struct play play;
 
     play_new(&play, options);
@@ -146,10 +147,14 @@ static void play_seed(const struct bench_options *options) {
     all_check(&play);
     assert_true(play.succeeded > STEPS / 4);
     assert_true(play.parents_told > STEPS / 20);
+    uint64_t given_back = play.given_back;
     play_free(&play);
+    return given_back;
 }
 
 static void test_model(void **state) {
+    uint64_t given_back = 0;
+
     (void)state;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         const struct bench_options options = {
@@ -157,8 +162,9 @@ static void test_model(void **state) {
             .cold_per_mille = seed % 3 == 0 ? 0 : 200,
             .hash_bits = seed % 2 ? 2 : 0,
         };
-        play_seed(&options);
+        given_back += play_seed(&options);
     }
+    assert_true(given_back > SEEDS);
 }
 
 int main(void) {

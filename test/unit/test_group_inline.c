@@ -18,7 +18,7 @@ static struct ino file_make(struct meta_bench *bench, const char *name) {
     struct ino ino = call.reply.create.attributes.ino;
     bench_prepare(bench, 0, OP_INLINE_WRITE, &call);
     call.request.inline_write =
-        (struct inline_write_request){ino, 0, {(const uint8_t *)"bytes", 5}, false};
+        (struct inline_write_request){.ino = ino, .data = {(const uint8_t *)"bytes", 5}};
     assert_int_equal(bench_run(bench, &call), 0);
     return ino;
 }
