@@ -55,12 +55,12 @@
     X(KEPT_WRITERS, "kept-writers")     /* whose close power took counts as a writer on */         \
     X(EARLY_OVER, "early-over")         /* a loss is over while sessions may write on */           \
     X(LATE_PARENT, "late-parent")       /* attributes that come late hide newer ones */            \
-    X(LOST_ALONE, "lost-alone")   /* a lost coordinator's promise is broken without asking */      \
-    X(BLIND_COUNT, "blind-count") /* an evicted writer's blocks are not asked for */               \
-    X(KEPT_CALL, "kept-call")     /* a transaction's call that fails is under way for ever */      \
-    X(KEPT_OPEN, "kept-open")     /* what an interrupted open was granted is not given back */     \
+    X(LOST_ALONE, "lost-alone")     /* a lost coordinator's promise is broken without asking */    \
+    X(BLIND_COUNT, "blind-count")   /* an evicted writer's blocks are not asked for */             \
+    X(KEPT_CALL, "kept-call")       /* a transaction's call that fails is under way for ever */    \
+    X(KEPT_OPEN, "kept-open")       /* what an interrupted open was granted is not given back */   \
     X(BLIND_BELIEF, "blind-belief") /* chunks are given back that others may have written */       \
-    X(LOW_REBUILT, "low-rebuilt") /* a rebuilt manager goes on at the highest numbers known */
+    X(LOW_REBUILT, "low-rebuilt")   /* a rebuilt manager goes on at the highest numbers known */
 
 enum bug {
 #define BUG_ENUMERATOR(name, text) BUG_##name,

@@ -35,8 +35,7 @@ struct open_file {
     struct layout layout;         /* of the capability's generation; of 0 what was heard last */
     struct capability capability;
     uint64_t capabilities; /* how often it became another one */
-    uint32_t untouched;    /* its chunks, where they were drawn as it was made here, and nobody has
-                              written to them; 0: else. Until then it counts as EMPTY. */
+    uint32_t untouched;    /* chunks that it was made with, here, while it counts as EMPTY; or 0 */
     uint64_t seen_ns;      /* when the server was asked last */
     uint64_t size;
     int64_t write_ns; /* wall time of the last write */
@@ -105,17 +104,14 @@ void file_restarted(struct open_file *file, const struct reopen_reply *reply);
 void file_overlay(const struct open_file *file, struct attributes *attributes);
 /* A write up to end was acknowledged. */
 void file_wrote(struct open_file *file, uint64_t end, uint32_t truncate_seq);
-/* A write or punch has failed, and may have taken effect in part. Nobody waits until that is told:
- * the next settle says so, at the latest that of the last close. */
+/* A write or punch has failed, and may have taken effect in part: the next settle says so. */
 void file_may_have_changed(struct open_file *file);
 bool file_is_owed(const struct open_file *file);
 
-/* The file was made here, and is seen for the first time: its chunks are untouched, if it has any.
- */
+/* It was made here and is seen for the first time: what chunks it has are untouched. */
 void file_made(struct open_file *file, const struct attributes *attributes,
                const struct capability *capability);
-/* For a request that says so to the server, which may take them back by it; 0: they are not. From
- * now on they are nobody's here. The operation is alone in the file, or nobody writes to it. */
+/* For a request that says so, of a sole user; 0: they are not. From then on they are nobody's. */
 uint32_t file_untouched_give_back(struct open_file *file);
 /* They are to be written to, and the file is CHUNKED; false: there are none. */
 bool file_untouched_take(struct open_file *file);

@@ -44,7 +44,7 @@ MUST_CHECK int inode_size_known(struct transaction *transaction, struct ino ino,
 /* RIGHT_ bits by what the session has open, with the coming open of open_flags. */
 uint32_t rights_of(const struct transaction *transaction, struct ino ino, uint32_t open_flags);
 /* The answer then waits until the truncation that it tells of is on disk: an OST that has seen it
- * has cut fsynced bytes. Of chunks that only its maker may write to (untouched.h) it says nothing. */
+ * has cut fsynced bytes. Of chunks that only their maker may write to it says nothing. */
 void capability_fill(struct transaction *transaction, struct ino ino, const struct inode_row *row,
                      uint32_t rights, struct capability *ret_capability);
 /* 0 or -ERR_BAD_HANDLE. */

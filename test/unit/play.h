@@ -13,8 +13,8 @@ struct shadow {
     int64_t mtime_ns;
     int64_t ctime_ns;
     bool chunked;
-    uint32_t untouched; /* chunks that its maker has written nothing to, or 0 */
-    uint32_t maker;     /* session */
+    uint32_t untouched;             /* chunks that its maker has written nothing to, or 0 */
+    uint32_t maker;                 /* session */
     uint64_t names[MODEL_SESSIONS]; /* of the newest open by name of each session */
     uint8_t bytes[INLINE_BYTES];
 };
