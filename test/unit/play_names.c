@@ -253,7 +253,7 @@ void do_layout(struct play *play) {
 
     play_begin(play, OP_LAYOUT_SET);
     play->call.request.layout_set =
-        (struct layout_set_request){play_ino_of(inode), *play->who, layout};
+        (struct layout_set_request){.ino = play_ino_of(inode), .who = *play->who, .layout = layout};
     int r = play_run(play);
     int wanted = 0;
     if (!inode) {
