@@ -25,6 +25,7 @@ void data_start(struct operation *operation, uint64_t start, uint64_t end) {
     operation->result = 0;
     operation->own_retried = false;
     operation->truncate_seq = operation->file->capability.truncate_seq;
+    operation->generation = operation->file->capability.generation;
 }
 
 /* Bytes of the first block that a range at this offset touches. */
@@ -224,12 +225,17 @@ static bool data_send_piece(struct operation *operation, const struct part *part
     return true;
 }
 
-/* Not where a new start has taken the file's chunks back; nor where it was truncated since the
- * first part was sent: that may be cut, and the rest would not be. */
+/* Not where a new start has taken the file's chunks back, or has others; nor where it was truncated
+ * since the first part was sent: that may be cut, and the rest would not be. */
 static bool data_may_go_on(const struct operation *operation) {
     const struct capability *capability = &operation->file->capability;
 
-    return capability->generation != 0 && capability->truncate_seq == operation->truncate_seq;
+    return capability->generation != 0 && capability->generation == operation->generation &&
+           capability->truncate_seq == operation->truncate_seq;
+}
+
+uint64_t data_end(const struct operation *operation, uint64_t end) {
+    return operation->generation == operation->file->capability.generation ? end : 0;
 }
 
 bool data_advance(struct operation *operation) {

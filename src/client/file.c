@@ -144,10 +144,12 @@ void file_restarted(struct open_file *file, const struct reopen_reply *reply) {
     file->attributes.epoch = MIN(file->attributes.epoch, reply->epoch);
     file->seen_ns = 0;
     bool known = reply->capability.ino.value == file->ino.value;
+    uint32_t generation = reply->capability.generation;
     /* What it was told of the size may be among what it has lost; where it has lost that there are
-     * chunks, so is what was written to them, and nothing of that is told. */
+     * these chunks, so is what was written to them, and nothing of that is told. */
+    bool same = generation != 0 && generation == file->capability.generation;
     if (file->writer_count > 0 && file->attributes.data_state == DATA_CHUNKED) {
-        file->size_owed = !known || reply->capability.generation != 0;
+        file->size_owed = !known || same;
     }
     if (known) {
         capability_take(file, &reply->capability, &reply->layout);

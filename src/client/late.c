@@ -17,9 +17,18 @@ void late_init(struct late_closes *late) {
 }
 
 static void late_push(struct shard *shard, struct shoal_file *handle) {
-    bool numbered = handle->number.sequence > 0;
+    struct late_line *line = &shard->late.lines[handle->number.sequence > 0];
 
-    list_push_back(&shard->late.lines[numbered].handles, &handle->node);
+    list_push_back(&line->handles, &handle->node);
+    line->waiting++;
+}
+
+/* NULL: none waits. */
+static struct shoal_file *late_pop(struct late_line *line) {
+    struct list_node *node = list_pop_front(&line->handles);
+
+    line->waiting -= node != NULL;
+    return node ? CONTAINER_OF(node, struct shoal_file, node) : NULL;
 }
 
 bool late_takes(int result) {
@@ -265,18 +274,16 @@ static uint16_t late_fill(struct late_line *line, struct call *call) {
  * as long as the session lasts, under its number: who let that go could not tell whether it was
  * taken. */
 static void late_send(struct shard *shard, struct late_line *line) {
-    struct list_node *node;
+    struct shoal_file *handle;
 
-    while (!line->sent && line->round > 0 && (node = list_pop_front(&line->handles)) != NULL) {
-        struct shoal_file *handle = CONTAINER_OF(node, struct shoal_file, node);
-
+    while (!line->sent && line->round > 0 && (handle = late_pop(line)) != NULL) {
         line->round--;
         line->sent = late_is_ready(shard, handle) ? handle : NULL;
     }
-    if (!line->sent) {
+    handle = line->sent;
+    if (!handle) {
         return;
     }
-    struct shoal_file *handle = line->sent;
     struct ino ino = handle->file ? handle->file->ino : handle->ino;
     errand_init(&line->errand, shard, late_answered, UINT64_MAX);
     line->errand.call.patience_ns = shard->client->options.request_timeout_ns;
@@ -289,29 +296,28 @@ static void late_send(struct shard *shard, struct late_line *line) {
 }
 
 static void late_give_up(struct shard *shard, struct late_line *line) {
-    struct list_node *node;
+    struct shoal_file *handle;
 
     line->round = 0;
     if (line->sent) {
         call_cancel(&line->errand.call);
     }
-    while ((node = list_pop_front(&line->handles)) != NULL) {
-        late_over(shard, CONTAINER_OF(node, struct shoal_file, node));
+    while ((handle = late_pop(line)) != NULL) {
+        late_over(shard, handle);
     }
 }
 
 static void line_step(struct shard *shard, struct late_line *line, uint64_t since_ns) {
-    uint32_t count = atomic_load_explicit(&shard->late.count, memory_order_relaxed);
     uint64_t now_ns = env_now_ns(shard->client->options.env);
 
     if (client_is_fenced(shard->client) || (since_ns > 0 && now_ns - since_ns >= LATE_STOP_NS)) {
         late_give_up(shard, line);
     } else if (!line->sent) {
-        line->round = count;
+        line->round = line->waiting;
         line->round_away = LATE_AWAY_A_ROUND;
         late_send(shard, line);
     } else if (since_ns > 0) {
-        line->round = count - 1;
+        line->round = line->waiting;
         line->round_away = LATE_AWAY_A_ROUND;
     }
 }

@@ -44,7 +44,8 @@ struct shoal_file;
 enum late_stage { LATE_CLOSE, LATE_OPEN, LATE_CREATE, LATE_AGAIN };
 
 struct late_line {
-    struct list handles;     /* those that wait */
+    struct list handles;     /* those that wait, */
+    uint32_t waiting;        /* so many */
     struct shoal_file *sent; /* what is asked of; NULL: nothing */
     uint32_t round;          /* so many are still to be sent in this one, */
     uint32_t round_away;     /* and so many may still meet a server that is away */

@@ -211,7 +211,9 @@ static void allocate_done(struct operation *operation) {
     bool grows = !allocate_has(operation, SHOAL_KEEP_SIZE) &&
                  asked->offset + asked->size > operation->file->size;
 
-    file_wrote(operation->file, grows ? asked->offset + asked->size : 0, operation->truncate_seq);
+    uint64_t end = grows ? asked->offset + asked->size : 0;
+
+    file_wrote(operation->file, data_end(operation, end), operation->truncate_seq);
     if (!grows) {
         allocate_finish(operation, 0);
         return;

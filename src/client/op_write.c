@@ -179,7 +179,7 @@ static void write_chunks(struct operation *operation) {
     } else if (operation->result) {
         write_fail(operation, operation->result);
     } else {
-        file_wrote(operation->file, operation->end, operation->truncate_seq);
+        file_wrote(operation->file, data_end(operation, operation->end), operation->truncate_seq);
         write_finish(operation, (int64_t)(operation->end - operation->start));
     }
 }

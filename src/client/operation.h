@@ -45,7 +45,8 @@ struct operation {
     uint64_t end;
     uint64_t reached;      /* end of what was written, in spite of an error */
     uint32_t in_flight;    /* calls */
-    uint32_t truncate_seq; /* of the capability that a write goes with */
+    uint32_t truncate_seq; /* of the capability that a write goes with, */
+    uint32_t generation;   /* and of that */
     uint64_t write_count;  /* of the file, when a settle or setattr was sent */
     uint64_t name;         /* that the file was opened by; 0: counted, or not yet */
     uint64_t count;        /* entries given to the caller */

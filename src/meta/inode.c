@@ -140,7 +140,8 @@ void capability_fill(struct transaction *transaction, struct ino ino, const stru
     }
     /* Who writes behind another one's truncation, or into the chunks that another one has made of
      * the file, hears of no loss of what he has not asked for: it is on disk before he does. */
-    bool relies = row->truncate_seq > 0 || (rights & RIGHT_WRITE);
+    bool is_told = !(row->flags & INODE_UNTOUCHED);
+    bool relies = row->truncate_seq > 0 || (is_told && (rights & RIGHT_WRITE));
     if (relies && row->truncate_position > kv_synced_position(transaction->group->kv)) {
         transaction->sync_position = MAX(transaction->sync_position, row->truncate_position);
     }

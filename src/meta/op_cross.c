@@ -27,8 +27,8 @@ static int look_inode(struct transaction *transaction, struct ino ino, bool any_
     ret_answer->has_inode = 1;
     ret_answer->inode = *row;
     /* The size is asked for here, where one is told; and an older group knows no counts that are
-     * sure, nor any above 16 TiB. */
-    ret_answer->inode.flags &= (uint16_t)~(INODE_UNTOLD | INODE_COUNTED);
+     * sure, nor any above 16 TiB, nor chunks that may be given back. */
+    ret_answer->inode.flags &= (uint16_t)~(INODE_UNTOLD | INODE_COUNTED | INODE_UNTOUCHED);
     if (row->blocks_high > 0) {
         ret_answer->inode.blocks_high = 0;
         ret_answer->inode.blocks_low = UINT32_MAX;

@@ -4,6 +4,7 @@
 #include "meta/inode.h"
 #include "meta/open.h"
 #include "meta/operations.h"
+#include "meta/untouched.h"
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -77,9 +78,14 @@ static int outcome_renew_stage(struct transaction *transaction, const struct out
     if (closes) {
         return close_stage(transaction, row, &effect, &freed);
     }
+    struct inode_row changed = *row;
     r = opens_find(opens, effect.ino, transaction->session) ? 0 : opens_reserve(opens);
     if (r == 0 && (effect.flags & OPEN_WRITE)) {
         r = open_writer_stage(transaction, effect.ino);
+    }
+    /* The log may have lost that others have opened it since. */
+    if (r == 0 && (effect.flags & OPEN_WRITE) && untouched_end(&changed)) {
+        r = inode_put(transaction, effect.ino, &changed);
     }
     if (r == 0) {
         transaction_effect(transaction, effect);

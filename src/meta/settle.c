@@ -7,6 +7,7 @@
 #include "meta/inode.h"
 #include "meta/move.h"
 #include "meta/usage.h"
+#include "meta/untouched.h"
 #include <assert.h>
 #include <stdlib.h>
 
@@ -480,6 +481,9 @@ static int job_record(struct transaction *transaction, struct settle_job *job, b
     }
     if (same) {
         changed.flags &= (uint16_t)~INODE_UNTOLD;
+    }
+    if (job->session) {
+        (void)untouched_end(&changed);
     }
     blocks_take(transaction, job, &changed);
     r = r < 0 ? r : usage_patch(transaction, job->ino, row, &changed);

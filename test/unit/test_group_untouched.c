@@ -10,19 +10,26 @@ struct made {
     struct meta_bench *bench;
     struct ino ino;
     uint32_t generation;
+    uint64_t sequence; /* of the create */
     struct attributes attributes;
 };
 
-static void make(struct made *made, uint32_t open_flags, bool draws) {
+static void create_fill(struct call *call, uint32_t open_flags, bool draws) {
     static const uint8_t name[] = "a";
+
+    call->request.create = (struct create_request){.parent = INO_ROOT,
+                                                   .name = {name, 1},
+                                                   .mode = 0644,
+                                                   .open_flags = open_flags,
+                                                   .draws = draws};
+}
+
+static void make(struct made *made, uint32_t open_flags, bool draws) {
     struct call call;
 
     bench_prepare(made->bench, MAKER, OP_CREATE, &call);
-    call.request.create = (struct create_request){.parent = INO_ROOT,
-                                                  .name = {name, 1},
-                                                  .mode = 0644,
-                                                  .open_flags = open_flags,
-                                                  .draws = draws};
+    create_fill(&call, open_flags, draws);
+    made->sequence = call.header.sequence;
     assert_int_equal(bench_run(made->bench, &call), 0);
     made->attributes = call.reply.create.attributes;
     made->ino = made->attributes.ino;
@@ -193,12 +200,10 @@ static void maker_opens_to_write(struct made *made) {
 }
 
 static void other_creates_it(struct made *made) {
-    static const uint8_t name[] = "a";
     struct call call;
 
     bench_prepare(made->bench, OTHER, OP_CREATE, &call);
-    call.request.create = (struct create_request){
-        .parent = INO_ROOT, .name = {name, 1}, .open_flags = OPEN_WRITE, .draws = 1};
+    create_fill(&call, OPEN_WRITE, true);
     assert_int_equal(bench_run(made->bench, &call), 0);
     assert_int_equal(call.reply.create.created, 0);
     assert_int_equal(call.reply.create.capability.generation, made->generation);
@@ -220,6 +225,24 @@ static void group_starts_again(struct made *made) {
     for (uint32_t i = 0; i < BENCH_SESSIONS; i++) {
         bench_attach(made->bench, i);
     }
+}
+
+/* Its maker had no answer, and asks once more behind a start, which may have lost that others have
+ * opened it. */
+static void maker_is_answered_late(struct made *made) {
+    struct call call;
+
+    bench_restart(made->bench, false);
+    for (uint32_t i = 0; i < BENCH_SESSIONS; i++) {
+        bench_attach(made->bench, i);
+    }
+    bench_prepare(made->bench, MAKER, OP_CREATE, &call);
+    made->bench->sessions[MAKER].sequence--;
+    call.header.sequence = made->sequence;
+    create_fill(&call, OPEN_WRITE | OPEN_READ, true);
+    assert_int_equal(bench_run(made->bench, &call), 0);
+    assert_int_equal(call.reply.create.created, 1);
+    assert_int_equal(call.reply.create.capability.generation, made->generation);
 }
 
 static void maker_asks_for_chunks(struct made *made) {
@@ -249,9 +272,11 @@ static void maker_cuts_it(struct made *made) {
 
 static void test_who_may_have_written_keeps_them(void **state) {
     static void (*const betweens[])(struct made *) = {
-        other_opens_to_write, maker_opens_to_write, other_creates_it,
-        maker_presents_it,    group_starts_again,   maker_asks_for_chunks,
-        maker_tells_a_size,   maker_cuts_it,        maker_writes_and_says_nothing,
+        other_opens_to_write,  maker_opens_to_write,
+        other_creates_it,      maker_presents_it,
+        group_starts_again,    maker_is_answered_late,
+        maker_asks_for_chunks, maker_tells_a_size,
+        maker_cuts_it,         maker_writes_and_says_nothing,
     };
 
     (void)state;
