@@ -576,6 +576,25 @@ static void test_a_write_whose_chunks_are_taken_back(void **state) {
     free(back);
 }
 
+/* A start after which the file has other chunks than those that were written: the size that was to
+ * be told is of bytes that are lost. */
+static void test_a_size_of_other_chunks_is_not_told(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *file = make(bench, "other", RW);
+    struct toy_file *toy = toy_file_find(&bench->cluster, ino_of(bench, file));
+    uint8_t *data = pattern(9000, 5);
+
+    assert_int_equal(put(bench, file, 0, data, 9000), 9000);
+    assert_int_equal(toy->attributes.size, 0);
+    toy->other_chunks++;
+    restart(&bench->cluster.mdt, 0);
+    (void)size_by_lookup(bench, "other");
+    (void)on_file(bench, SHOAL_FLUSH, file);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    assert_int_equal(toy->attributes.size, 0);
+    free(data);
+}
+
 static int64_t set_stripe(struct bench *bench, uint64_t ino, int32_t stripe_count) {
     struct shoal_request set = {
         .operation = SHOAL_LAYOUT_SET,
@@ -745,6 +764,7 @@ int main(void) {
         TEST(late_answers_of_attributes),
         TEST(late_answers_of_sizes),
         TEST(a_write_whose_chunks_are_taken_back),
+        TEST(a_size_of_other_chunks_is_not_told),
         TEST(a_layout_that_is_lost),
         TEST(answers_about_layouts_that_cross),
         TEST(creation_that_was_lost_is_made_anew),

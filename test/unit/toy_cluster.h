@@ -74,6 +74,7 @@ struct toy_file {
     uint8_t data[8192]; /* while inline */
     uint32_t truncate_seq;
     uint64_t truncate_size;
+    uint32_t other_chunks; /* that it has had before: their generation is 1, the next one's 2 */
     uint32_t read_opens;
     uint32_t write_opens;
     uint32_t settled;    /* settles that told something */
