@@ -63,7 +63,7 @@ bool file_see(struct open_file *file, const struct attributes *attributes) {
                 attributes->data_state != DATA_CHUNKED;
     /* A write into the inode is answered with the size as it is. */
     bool writes = file->writes_in_flight > 0 && attributes->data_state == DATA_CHUNKED;
-    bool owed = !back && (file->size_owed || writes);
+    bool owed = !back && !file->size_is_void && (file->size_owed || writes);
 
     /* Of a directory that is closed nothing is said. */
     if (attributes->ino.value != file->ino.value) {
@@ -78,6 +78,7 @@ bool file_see(struct open_file *file, const struct attributes *attributes) {
         file->size = attributes->size;
         file->size_owed = false;
     }
+    file->size_is_void = false;
     file->attributes = *attributes;
     untouched_see(file);
     file->seen = true;
@@ -151,6 +152,7 @@ void file_restarted(struct open_file *file, const struct reopen_reply *reply) {
     if (file->writer_count > 0 && file->attributes.data_state == DATA_CHUNKED) {
         file->size_owed = !known || same;
     }
+    file->size_is_void = known && generation != 0 && !same;
     if (known) {
         capability_take(file, &reply->capability, &reply->layout);
     }
@@ -190,9 +192,11 @@ void file_may_have_changed(struct open_file *file) {
 void file_wrote(struct open_file *file, uint64_t end, uint32_t truncate_seq) {
     write_ended(file);
     file->times_owed = true;
-    if (truncate_seq >= file->attributes.truncate_seq && end > file->size) {
+    bool grows = end > file->size || (file->size_is_void && end > 0);
+    if (truncate_seq >= file->attributes.truncate_seq && grows) {
         file->size = end;
         file->size_owed = true;
+        file->size_is_void = false;
     }
 }
 

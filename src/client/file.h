@@ -40,6 +40,7 @@ struct open_file {
     uint64_t size;
     int64_t write_ns; /* wall time of the last write */
     bool size_owed;
+    bool size_is_void; /* a new start has lost the chunks that it was of: the next answer has it */
     bool times_owed;
     bool is_doubtful; /* a write that failed may have changed it: told with what is told next */
     struct file_blocks blocks;
@@ -115,7 +116,6 @@ void file_made(struct open_file *file, const struct attributes *attributes,
 uint32_t file_untouched_give_back(struct open_file *file);
 /* They are to be written to, and the file is CHUNKED; false: there are none. */
 bool file_untouched_take(struct open_file *file);
-/* So a server has said, of whatever chunks. */
 void file_is_chunked(struct open_file *file);
 
 /* A handle exists from now on; no longer does. */

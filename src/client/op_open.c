@@ -26,6 +26,7 @@ uint64_t settle_fill(struct open_file *file, struct call *call, uint32_t handle_
         .close = open_flags != 0,
         .open_flags = open_flags ? open_flags : OPEN_WRITE,
         .wrote = tells && (file->times_owed || file->is_doubtful),
+        .generation = tells ? file->capability.generation : 0,
     };
     if (tells) {
         file_blocks_tell(file, &call->request.settle);

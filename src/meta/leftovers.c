@@ -4,6 +4,7 @@
 #include "meta/group_internal.h"
 #include "meta/inode.h"
 #include "meta/open.h"
+#include "meta/untouched.h"
 #include "meta/usage.h"
 
 enum { LEFTOVERS_A_STEP = 32 };
@@ -58,6 +59,7 @@ static int blocks_lose(struct transaction *transaction, const struct open_entry 
     struct inode_row changed = *row;
 
     usage_unsure(&changed);
+    (void)untouched_end(&changed);
     if (usage_is_due(transaction, entry->ino, &changed, entry->session)) {
         transaction_effect(transaction, (struct effect){.kind = EFFECT_COUNT, .ino = entry->ino});
     }

@@ -110,7 +110,9 @@ int op_settle(struct transaction *transaction, struct call *call) {
     struct inode_row changed = *row;
     bool is_given_back = closes_writer && untouched_give_back(transaction, request->ino,
                                                               request->untouched, &changed);
-    if (writes && mode_is_regular(row->mode)) {
+    /* The log has lost that there are those chunks, and with them what was written. */
+    bool is_of_others = request->generation != 0 && row->chunk_generation != request->generation;
+    if (writes && mode_is_regular(row->mode) && !is_of_others) {
         r = size_settle(transaction, request, &changed);
         blocks_settle(request, entry, &changed);
     }

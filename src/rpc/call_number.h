@@ -3,8 +3,9 @@
  *     call ends, keeps its sequence -- take --> number -- give --> another call: the same mutation
  *                                                  '-- drop --> awaited no longer
  *
- * That call has the same content, or less to say: the server may have taken the first copy. Until
- * then the number holds up the floor of its log, as a call under way does.
+ * That call has the same content, or less to say: the server may have taken the first copy. (A
+ * close may give chunks back that its first copy did not, meta/untouched.h: if that was taken they
+ * stay.) Until then the number holds up the floor of its log, as a call under way does.
  *
  * Thread: that of the call's origin; drop: any. Memory: the caller's; all 0: no number. */
 #pragma once

@@ -595,6 +595,31 @@ static void test_a_size_of_other_chunks_is_not_told(void **state) {
     free(data);
 }
 
+/* Of what is written behind such a start all is told, also where it was more before. */
+static void test_a_size_behind_a_start_with_other_chunks_is_told(void **state) {
+    static const size_t before[] = {9000, 100}; /* in chunks; with the inode */
+    struct bench *bench = *state;
+
+    (void)make(bench, "else", RW);
+    for (size_t i = 0; i < 2; i++) {
+        struct shoal_file *file = make(bench, i ? "small" : "large", RW);
+        struct toy_file *toy = toy_file_find(&bench->cluster, ino_of(bench, file));
+        uint8_t *data = pattern(before[i], 5);
+
+        assert_int_equal(put(bench, file, 0, data, before[i]), before[i]);
+        toy->other_chunks += i == 0;
+        toy->attributes.data_state = DATA_CHUNKED;
+        toy->attributes.size = 0;
+        restart(&bench->cluster.mdt, 0);
+        (void)size_by_lookup(bench, "else");
+        assert_int_equal(put(bench, file, 0, data, 10), 10);
+        (void)on_file(bench, SHOAL_FLUSH, file);
+        assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+        assert_int_equal(toy->attributes.size, 10);
+        free(data);
+    }
+}
+
 static int64_t set_stripe(struct bench *bench, uint64_t ino, int32_t stripe_count) {
     struct shoal_request set = {
         .operation = SHOAL_LAYOUT_SET,
@@ -765,6 +790,7 @@ int main(void) {
         TEST(late_answers_of_sizes),
         TEST(a_write_whose_chunks_are_taken_back),
         TEST(a_size_of_other_chunks_is_not_told),
+        TEST(a_size_behind_a_start_with_other_chunks_is_told),
         TEST(a_layout_that_is_lost),
         TEST(answers_about_layouts_that_cross),
         TEST(creation_that_was_lost_is_made_anew),

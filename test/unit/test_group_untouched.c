@@ -301,6 +301,25 @@ static void test_those_of_another_file_are_none(void **state) {
     bench_free(made.bench);
 }
 
+/* A size is of the chunks that it names, as a start may have lost that there were others. */
+static void test_a_size_of_other_chunks_counts_for_nothing(void **state) {
+    struct made made = scene(32);
+    struct call call;
+
+    (void)state;
+    for (uint32_t i = 0; i < 2; i++) {
+        bench_prepare(made.bench, MAKER, OP_SETTLE, &call);
+        call.request.settle = (struct settle_request){.ino = made.ino,
+                                                      .size = 10000,
+                                                      .wrote = 1,
+                                                      .open_flags = OPEN_WRITE,
+                                                      .generation = made.generation + 1 - i};
+        assert_int_equal(bench_run(made.bench, &call), 0);
+        assert_int_equal(call.reply.settle.attributes.size, i == 0 ? 0 : 10000);
+    }
+    bench_free(made.bench);
+}
+
 /* Without a claim they are the file's when its maker has closed it. */
 static void test_a_close_ends_it(void **state) {
     struct made made = scene(31);
@@ -322,6 +341,7 @@ int main(void) {
         cmocka_unit_test(test_nobody_is_told_of_them),
         cmocka_unit_test(test_who_may_have_written_keeps_them),
         cmocka_unit_test(test_those_of_another_file_are_none),
+        cmocka_unit_test(test_a_size_of_other_chunks_counts_for_nothing),
         cmocka_unit_test(test_a_close_ends_it),
     };
 

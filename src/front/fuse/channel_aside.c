@@ -397,25 +397,22 @@ static void watcher_wake(struct aside *aside) {
     pthread_mutex_unlock(&aside->mutex);
 }
 
-/* Whether no other thread has begun a request since this one looked last, but of its program. */
+/* Whether no other thread has begun a request of another program since this one looked last. One
+ * whose program has become another one, or this one's, is told wrongly once. */
 static bool asks_alone(struct aside_thread *thread) {
     struct aside *aside = thread->all;
     unsigned count = atomic_load(&aside->count);
-    uint64_t begun = 0;
-    bool has_other = false;
+    uint64_t asked = 0;
 
     for (unsigned i = 0; i < count; i++) {
         const struct aside_thread *other = aside->threads[i];
+        bool counts = other != thread && program_of(other) != program_of(thread);
 
-        if (other != thread) {
-            begun += atomic_load_explicit(&other->begun, memory_order_relaxed);
-            has_other =
-                has_other || (program_of(other) != 0 && program_of(other) != program_of(thread));
-        }
+        asked += counts ? atomic_load_explicit(&other->asked, memory_order_relaxed) : 0;
     }
-    bool has_begun = begun != thread->others_begun;
-    thread->others_begun = begun;
-    return !has_begun || !has_other;
+    bool alone = asked == thread->others_asked;
+    thread->others_asked = asked;
+    return alone;
 }
 
 /* Over the device only one thread stands aside. */
@@ -487,6 +484,8 @@ static void program_note(struct aside_thread *thread, uint32_t program) {
     if (program == 0) {
         return;
     }
+    uint64_t asked = atomic_load_explicit(&thread->asked, memory_order_relaxed) + 1;
+    atomic_store_explicit(&thread->asked, asked, memory_order_relaxed);
     if (program == program_of(thread)) {
         thread->streak += thread->streak < STREAK;
         thread->others -= thread->others > 0;

@@ -44,7 +44,8 @@ struct aside_thread {
     int thread_id;
     bool follows; /* the program, from CPU to CPU */
     _Atomic int state;
-    _Atomic uint64_t begun;         /* requests */
+    _Atomic uint64_t begun;         /* requests, */
+    _Atomic uint64_t asked;         /* those of programs */
     _Atomic uint64_t served_count;  /* of them, while it stood aside */
     _Atomic uint64_t entered_count; /* times that it stood aside */
     _Atomic uint32_t program;       /* that asked last; 0: none */
@@ -57,7 +58,7 @@ struct aside_thread {
     int cpu;
     unsigned streak;       /* its program's requests, one after the other */
     bool was_aside;        /* at the last of them */
-    uint64_t others_begun; /* what other threads had, when it looked */
+    uint64_t others_asked; /* what other programs had of other threads, when it looked */
     unsigned others;
     unsigned misses;
     unsigned moves;
