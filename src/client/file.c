@@ -152,7 +152,7 @@ void file_restarted(struct open_file *file, const struct reopen_reply *reply) {
     if (file->writer_count > 0 && file->attributes.data_state == DATA_CHUNKED) {
         file->size_owed = !known || same;
     }
-    file->size_is_void = known && generation != 0 && !same;
+    file->size_is_void = file->size_is_void || (known && generation != 0 && !same);
     if (known) {
         capability_take(file, &reply->capability, &reply->layout);
     }
