@@ -156,10 +156,9 @@ int op_reopen(struct transaction *transaction, struct call *call) {
     }
     call->reply.reopen.term = transaction->group->term;
     if (r == 0 && mode_is_regular(row->mode)) {
+        struct inode_row changed = *row;
         uint32_t flags = (write_count > 0 ? OPEN_WRITE : 0) |
                          (read_count > 0 || request->name != 0 ? OPEN_READ : 0);
-
-        struct inode_row changed = *row;
 
         if (untouched_end(&changed)) {
             r = inode_put(transaction, request->ino, &changed);

@@ -6,8 +6,8 @@
 #include "meta/group_internal.h"
 #include "meta/inode.h"
 #include "meta/move.h"
-#include "meta/usage.h"
 #include "meta/untouched.h"
+#include "meta/usage.h"
 #include <assert.h>
 #include <stdlib.h>
 
