@@ -342,6 +342,10 @@ void aside_close(struct aside *aside) {
     free(aside);
 }
 
+uint64_t aside_wakeup_ns(const struct aside *aside) {
+    return atomic_load(&aside->wakeup_ns);
+}
+
 /* The thread's own. */
 
 void aside_join(struct aside *aside, struct aside_thread *thread, bool follows) {

@@ -96,5 +96,9 @@ static inline bool aside_is(const struct aside_thread *thread) {
  * and its number. 0, and nothing is written: there is no such field. */
 char aside_stat_field(const char *text, unsigned field, int *ret_number);
 
+/* What it takes to wake a thread on another CPU and to be woken by it, when that was measured last,
+ * nanoseconds; 0: not known. */
+uint64_t aside_wakeup_ns(const struct aside *aside);
+
 /* One program asks, as far as this thread knows. */
 bool aside_serves_one(const struct aside_thread *thread);

@@ -4,7 +4,8 @@
 #include "front/fuse/ops.h"
 
 enum {
-    POLL_NS = 10000,     /* looked for the next request before sleeping */
+    POLL_NS = 10000, /* looked for the next request before sleeping, at least */
+    POLL_MOST_NS = 60000,
     POLL_PAUSES = 8,     /* between two looks */
     LOOK_WORTH = 2,      /* one that finds something makes up for so many that don't */
     LOOKS_MAX = 16,      /* so many more of these, and it is not done, */
@@ -118,7 +119,19 @@ static void thread_looked(struct channel_thread *thread, bool found) {
         thread->looks_missed -= MIN(thread->looks_missed, (unsigned)LOOK_WORTH);
 }
 
-/* The next request, looked for without sleeping for POLL_NS; -ERR_PENDING: there is none.
+/* How long to look: as long as it takes to be woken, and the program before, which sends the next
+ * request; so looking in vain costs no more than what it is to save. Not where threads work for
+ * this one, which want a CPU. */
+static uint64_t thread_poll_ns(const struct channel_thread *thread) {
+    const struct channel_threads *all = thread->all;
+    uint64_t wakeup_ns = all->aside ? aside_wakeup_ns(all->aside) : all->wakeup_ns;
+
+    if (env_loop_pending(all->options->env) > 0)
+        return POLL_NS;
+    return MIN(MAX(2 * wakeup_ns, (uint64_t)POLL_NS), (uint64_t)POLL_MOST_NS);
+}
+
+/* The next request, looked for without sleeping for a while; -ERR_PENDING: there is none.
  * *ret_bytes is 0 when something of this thread is to be run first. */
 static int thread_poll(struct channel_thread *thread, size_t *ret_bytes) {
     struct env *env = thread->all->options->env;
@@ -146,7 +159,7 @@ static int thread_poll(struct channel_thread *thread, size_t *ret_bytes) {
             return -ERR_PENDING;
         now_ns = env_now_ns(env);
         if (end_ns == 0)
-            end_ns = now_ns + POLL_NS;
+            end_ns = now_ns + thread_poll_ns(thread);
         if (now_ns >= end_ns) {
             thread_looked(thread, false);
             return -ERR_PENDING;

@@ -1,5 +1,6 @@
 /* The threads of a mount. */
 #include "front/fuse/channel_thread_internal.h"
+#include "front/fuse/channel_wakeup.h"
 #include "env/env_command.h"
 #include <sched.h>
 #include <signal.h>
@@ -247,6 +248,8 @@ int channel_threads_start(struct channel_threads *threads) {
     pthread_sigmask(SIG_SETMASK, &all_signals, &before);
     threads->aside =
         aside_open(threads->options->env, threads->wanted_count, ASIDE_DEAR_NS, ASIDE_DEAR_MANY_NS);
+    if (!threads->aside)
+        threads->wakeup_ns = wakeup_measure_ns(threads->options->env);
     while (started < threads->wanted_count && r == 0) {
         r = thread_start(&threads->threads[started]);
         if (r == 0)
