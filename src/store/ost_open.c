@@ -134,6 +134,17 @@ static int take_buffers(struct ost *ost) {
     return 0;
 }
 
+/* Where the data file is in memory a read of it is a copy, as one of the cache is: that would hold
+ * the same once more. */
+static uint64_t cache_bytes_of(const struct ost *ost) {
+    struct env_file_ways ways = {.reads = ENV_WAY_NONE};
+
+    if (ost->env->ops->file_ways) {
+        ost->env->ops->file_ways(ost->file, &ways);
+    }
+    return ways.reads == ENV_WAY_COPY ? 0 : ost->options.cache_bytes;
+}
+
 static int take_memory(struct ost *ost) {
     const struct ost_options *options = &ost->options;
     uint32_t extents = change_extents(options);
@@ -143,7 +154,7 @@ static int take_memory(struct ost *ost) {
         r = blocks_init(&ost->blocks, ost->block_size_max, MAX(4 * extents, options->freed_max));
     }
     if (r == 0) {
-        r = block_cache_init(&ost->cache, options->cache_bytes);
+        r = block_cache_init(&ost->cache, cache_bytes_of(ost));
     }
     if (r == 0) {
         r = small_init(&ost->small, options->kv.ring_data_bytes);

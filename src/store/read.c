@@ -62,10 +62,14 @@ static void deliver_hole(const struct request *request, uint32_t i) {
     checksum_set(request, i, crc32c(0, zero_block, to - from));
 }
 
+/* Small reads come again. */
+static bool is_kept(const struct ost *ost, const struct request *request) {
+    return ost->cache.slot_count > 0 && request->range.count <= OST_CACHED_BLOCKS_MAX;
+}
+
 /* The client has found damage and wants it named, or what enters the cache is looked at. */
-static bool is_verified(const struct request *request) {
-    return request->call->request.chunk_read.verify ||
-           request->range.count <= OST_CACHED_BLOCKS_MAX;
+static bool is_verified(const struct ost *ost, const struct request *request) {
+    return request->call->request.chunk_read.verify || is_kept(ost, request);
 }
 
 /* data: the whole block. */
@@ -130,12 +134,11 @@ static void read_finished(struct ost *ost, struct ost_io *io) {
         const struct block_entry *entry = &request->entries[io->index + k];
         const uint8_t *block = data + (size_t)k * BLOCK_BYTES;
 
-        if (is_verified(request) && crc32c(0, block, BLOCK_BYTES) != entry->crc) {
+        if (is_verified(ost, request) && crc32c(0, block, BLOCK_BYTES) != entry->crc) {
             r = block_corrupt(ost, &request->id, entry->block);
             break;
         }
-        /* Small reads come again. */
-        if (request->range.count <= OST_CACHED_BLOCKS_MAX) {
+        if (is_kept(ost, request)) {
             block_cache_insert(&ost->cache, entry->block, block);
         }
         r = direct ? deliver_direct(ost, request, io->index + k)
