@@ -30,7 +30,7 @@ struct ost_options {
     uint32_t file_system_shares; /* targets that grow on that file system [1] */
     uint64_t reserve_bytes;      /* for overwrite, cut and delete [1 %, at least 4 MiB] */
     uint64_t sync_bytes;         /* data written directly that begins a sync point [256 MiB] */
-    size_t cache_bytes;          /* of blocks; 0: none */
+    size_t cache_bytes;          /* of blocks; 0, or a data file in memory: none */
     uint32_t requests_max;       /* at work at a time; more wait [256] */
     uint32_t io_max;             /* operations of the data file in flight [256] */
     uint32_t bounce_max; /* buffers of 128 KiB for callers' memory that is not aligned [64] */

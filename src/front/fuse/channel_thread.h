@@ -1,7 +1,7 @@
 /* The threads of a mount: each reads requests, runs them and what they leave to run.
  *
- *     active   reads; with nothing there it looks again for 10 us, as who was answered asks again
- *       |  ^   soon and waking a thread costs more than that; unless that is mostly in vain
+ *     active   reads; with nothing there it looks again for as long as a wake-up costs, as who was
+ *       |  ^   answered asks again soon; unless that is mostly in vain
  *       v  |
  *     parked   sleeps in env_loop_wait for its own completions, until an active one has been busy
  *              for long, or large data is to be copied
