@@ -41,6 +41,7 @@ enum {
 struct aside {
     struct env *env;
     pthread_t watcher;
+    bool may_enter;   /* threads may stand aside */
     cpu_set_t cpus;   /* of the process */
     uint64_t dear_ns; /* as aside_open's */
     uint64_t many_ns;
@@ -250,7 +251,10 @@ static void *watch(void *context) {
     (void)pthread_setname_np(pthread_self(), "fuse-aside");
     channel_thread_flushes(); /* As those that wait for it. */
     pthread_mutex_lock(&aside->mutex);
-    while (!aside->is_over) {
+    if (!aside->may_enter) {
+        wakeup_measure(aside);
+    }
+    while (aside->may_enter && !aside->is_over) {
         bool any = false;
 
         for (unsigned i = 0; i < aside->count; i++) {
@@ -301,15 +305,14 @@ static bool proc_is_ours(void) {
 }
 
 struct aside *aside_open(struct env *env, unsigned count, uint64_t dear_ns, uint64_t many_ns) {
-    struct aside *aside = proc_is_ours() && policy_returns()
-                              ? calloc(1, sizeof *aside + count * sizeof aside->threads[0])
-                              : NULL;
+    struct aside *aside = calloc(1, sizeof *aside + count * sizeof aside->threads[0]);
     pthread_condattr_t by_monotonic;
 
     if (!aside) {
         return NULL;
     }
     aside->env = env;
+    aside->may_enter = proc_is_ours() && policy_returns();
     (void)sched_getaffinity(0, sizeof aside->cpus, &aside->cpus);
     aside->dear_ns = dear_ns;
     aside->many_ns = many_ns;
@@ -342,14 +345,18 @@ void aside_close(struct aside *aside) {
     free(aside);
 }
 
+bool aside_may(const struct aside *aside) {
+    return aside && aside->may_enter;
+}
+
 uint64_t aside_wakeup_ns(const struct aside *aside) {
-    return atomic_load(&aside->wakeup_ns);
+    return aside ? atomic_load(&aside->wakeup_ns) : 0;
 }
 
 /* The thread's own. */
 
 void aside_join(struct aside *aside, struct aside_thread *thread, bool follows) {
-    if (!aside) {
+    if (!aside_may(aside)) {
         return;
     }
     thread->thread_id = gettid();

@@ -69,13 +69,20 @@ struct aside_thread {
  * us for it, those that poll for a while 4. */
 enum { ASIDE_DEAR_NS = 6000, ASIDE_DEAR_MANY_NS = 15000 };
 
-/* Begins to watch count threads at most. NULL: threads can't stand aside here, or memory or a
- * thread is missing, and nothing is lost but speed. env: for the time. dear_ns, many_ns:
- * ASIDE_DEAR_NS, ASIDE_DEAR_MANY_NS; 0: they always may, UINT64_MAX: never. */
+/* Begins to watch count threads at most, which may not stand aside where that needs a right that
+ * the process has not: then it only measures. NULL: memory or a thread is missing, and nothing is
+ * lost but speed. env: for the time. dear_ns, many_ns: ASIDE_DEAR_NS, ASIDE_DEAR_MANY_NS; 0: always
+ * dear enough, UINT64_MAX: never. */
 struct aside *aside_open(struct env *env, unsigned count, uint64_t dear_ns, uint64_t many_ns);
 /* All threads have parted from it. Takes NULL. */
 void aside_close(struct aside *aside);
-/* The calling thread may stand aside from now on; follows: to the CPU of its program. */
+/* Threads may stand aside. Takes NULL. */
+bool aside_may(const struct aside *aside);
+/* What it takes to wake a thread on another CPU and to be woken by it, when that was measured last,
+ * nanoseconds; 0: not known. Takes NULL. */
+uint64_t aside_wakeup_ns(const struct aside *aside);
+/* The calling thread may stand aside from now on, where any may; follows: to the CPU of its
+ * program. */
 void aside_join(struct aside *aside, struct aside_thread *thread, bool follows);
 
 /* The request of a program (0: the kernel's own) is taken up. alone: this thread serves all that
@@ -95,10 +102,6 @@ static inline bool aside_is(const struct aside_thread *thread) {
 /* A field of the text of /proc/ID/stat behind the name, which may hold anything: its first letter,
  * and its number. 0, and nothing is written: there is no such field. */
 char aside_stat_field(const char *text, unsigned field, int *ret_number);
-
-/* What it takes to wake a thread on another CPU and to be woken by it, when that was measured last,
- * nanoseconds; 0: not known. */
-uint64_t aside_wakeup_ns(const struct aside *aside);
 
 /* One program asks, as far as this thread knows. */
 bool aside_serves_one(const struct aside_thread *thread);

@@ -4,17 +4,17 @@
 #include "front/fuse/ops.h"
 
 enum {
-    POLL_NS = 10000, /* looked for the next request before sleeping, at least */
-    POLL_MOST_NS = 60000,
-    POLL_PAUSES = 8,     /* between two looks */
-    LOOK_WORTH = 2,      /* one that finds something makes up for so many that don't */
-    LOOKS_MAX = 16,      /* so many more of these, and it is not done, */
-    LOOKS_AGAIN = 32,    /* but once in so many times */
-    SHARE_NS = 250000,   /* without an empty read, then another is to help */
-    READS_MAX = 16,      /* between two that are begun, where requests wait */
-    MOVES = 16,          /* READs and WRITEs on end, then all may serve */
-    LARGE_NS = 10000000, /* for so long a large READ or WRITE keeps all active */
-    NAP_NS = 4000000,    /* behind a FORGET, where requests come by io_uring */
+    POLL_NS = 10000,      /* looked for the next request before sleeping, at least */
+    POLL_MOST_NS = 60000, /* likewise, at most */
+    POLL_PAUSES = 8,      /* between two looks */
+    LOOK_WORTH = 2,       /* one that finds something makes up for so many that don't */
+    LOOKS_MAX = 16,       /* so many more of these, and it is not done, */
+    LOOKS_AGAIN = 32,     /* but once in so many times */
+    SHARE_NS = 250000,    /* without an empty read, then another is to help */
+    READS_MAX = 16,       /* between two that are begun, where requests wait */
+    MOVES = 16,           /* READs and WRITEs on end, then all may serve */
+    LARGE_NS = 10000000,  /* for so long a large READ or WRITE keeps all active */
+    NAP_NS = 4000000,     /* behind a FORGET, where requests come by io_uring */
 };
 
 /* Sleeps until another request is put back, unless there is one by now. */
@@ -119,16 +119,22 @@ static void thread_looked(struct channel_thread *thread, bool found) {
         thread->looks_missed -= MIN(thread->looks_missed, (unsigned)LOOK_WORTH);
 }
 
-/* How long to look: as long as it takes to be woken, and the program before, which sends the next
- * request; so looking in vain costs no more than what it is to save. Not where threads work for
- * this one, which want a CPU. */
-static uint64_t thread_poll_ns(const struct channel_thread *thread) {
-    const struct channel_threads *all = thread->all;
-    uint64_t wakeup_ns = all->aside ? aside_wakeup_ns(all->aside) : all->wakeup_ns;
+/* Whether it has to wait for its loop, too: also where a connection that was closed there is not
+ * yet let go, as its socket stays until then. */
+static bool thread_has_loop(const struct channel_thread *thread) {
+    const struct fuse_options *options = thread->all->options;
 
-    if (env_loop_pending(all->options->env) > 0)
-        return POLL_NS;
-    return MIN(MAX(2 * wakeup_ns, (uint64_t)POLL_NS), (uint64_t)POLL_MOST_NS);
+    return env_loop_pending(options->env) > 0 || env_loop_closing(options->env) > 0 ||
+           (options->thread_needed && options->thread_needed(options->context));
+}
+
+/* How long to look. The program that was answered is woken, works, and asks again, which would wake
+ * this thread: twice as long as waking both takes. Not where its loop is to be waited for, too: it
+ * is behind the look, and threads that work for this one want a CPU. */
+static uint64_t thread_poll_ns(const struct channel_thread *thread) {
+    uint64_t look_ns = thread_has_loop(thread) ? 0 : 2 * aside_wakeup_ns(thread->all->aside);
+
+    return MIN(MAX(look_ns, (uint64_t)POLL_NS), (uint64_t)POLL_MOST_NS);
 }
 
 /* The next request, looked for without sleeping for a while; -ERR_PENDING: there is none.
@@ -171,15 +177,6 @@ static int thread_poll(struct channel_thread *thread, size_t *ret_bytes) {
         for (unsigned i = 0; i < POLL_PAUSES; i++)
             cpu_relax();
     }
-}
-
-/* Whether it has to wait for its loop, too: also where a connection that was closed there is not
- * yet let go, as its socket stays until then. */
-static bool thread_has_loop(const struct channel_thread *thread) {
-    const struct fuse_options *options = thread->all->options;
-
-    return env_loop_pending(options->env) > 0 || env_loop_closing(options->env) > 0 ||
-           (options->thread_needed && options->thread_needed(options->context));
 }
 
 /* -ERR_CLOSED when the mount is gone; *ret_bytes is 0 when something else is to be done first. */

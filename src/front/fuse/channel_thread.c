@@ -1,6 +1,5 @@
 /* The threads of a mount. */
 #include "front/fuse/channel_thread_internal.h"
-#include "front/fuse/channel_wakeup.h"
 #include "env/env_command.h"
 #include <sched.h>
 #include <signal.h>
@@ -248,8 +247,6 @@ int channel_threads_start(struct channel_threads *threads) {
     pthread_sigmask(SIG_SETMASK, &all_signals, &before);
     threads->aside =
         aside_open(threads->options->env, threads->wanted_count, ASIDE_DEAR_NS, ASIDE_DEAR_MANY_NS);
-    if (!threads->aside)
-        threads->wakeup_ns = wakeup_measure_ns(threads->options->env);
     while (started < threads->wanted_count && r == 0) {
         r = thread_start(&threads->threads[started]);
         if (r == 0)
@@ -313,7 +310,7 @@ void channel_threads_ahead(struct channel_threads *threads, unsigned thread_inde
 
 void channel_threads_count_aside(const struct channel_threads *threads,
                                  struct fuse_counters *ret_counters) {
-    ret_counters->may_stand_aside = threads->aside != NULL;
+    ret_counters->may_stand_aside = aside_may(threads->aside);
     for (unsigned i = 0; i < threads->wanted_count; i++) {
         const struct aside_thread *thread = &threads->threads[i].aside;
 

@@ -42,8 +42,7 @@ struct channel_threads {
     struct channel_dev *dev;
     struct channel_uring *uring; /* NULL: none is wanted */
     const struct fuse_options *options;
-    struct aside *aside; /* NULL: none can */
-    uint64_t wakeup_ns;  /* without one, as it was at the start: aside_wakeup_ns */
+    struct aside *aside; /* or NULL */
     unsigned wanted_count;
     unsigned reader_count;     /* of them, that read the device where it is the source */
     struct readers readers;    /* closed: the mount is gone */
